@@ -1,0 +1,95 @@
+"""The foundry's product: a Qwen3.5-shaped network as sparse tensors, and its file.
+
+Everything an engine needs is here and nothing else: no circuit, no names of a machine. Tensor names and shapes are those
+of the stock text model (``embed_tokens.weight``, ``layers.N.linear_attn.in_proj_qkv.weight``, ``layers.N.mlp.gate_proj.weight``,
+``norm.weight``, ``lm_head.weight`` ...), so that a dense checkpoint is a plain scatter of these values into zeros.
+
+A tensor that is absent is zero, with three exceptions that have a stock default of their own and are always written out
+by ``dense``: RMSNorm weights are stored zero-centred as the stock model does (absent = 0 = scale 1), ``A_log`` and
+``linear_attn.norm.weight`` are given explicitly for every linear layer.
+
+All values are exactly representable in bfloat16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of the cast model; all of them stock Qwen3.5 config entries. Layer i is full attention iff i % 4 == 3."""
+
+    hidden: int
+    layers: int
+    intermediate: int
+    vocabulary: int
+    linear_heads: int = 16
+    head_dim: int = 128
+    conv_kernel: int = 4
+    attention_heads: int = 1
+    key_value_heads: int = 1
+    attention_head_dim: int = 64
+    rms_norm_eps: float = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """A matrix by its non-zeros. ``rows``, ``cols``: int32 [n]; ``values``: float32 [n]; sorted by row, then column."""
+
+    shape: tuple[int, ...]
+    rows: Array
+    cols: Array
+    values: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """A tall matrix (embedding or output head) of which only a few columns are used.
+
+    Entry [id, dims[j]] = codes[id, j] * scales[j] + offsets[j]. ``dims``: int32 [J]; ``codes``: int8 [vocabulary, J];
+    ``scales``, ``offsets``: float32 [J].
+    """
+
+    shape: tuple[int, int]
+    dims: Array
+    codes: Array
+    scales: Array
+    offsets: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """``sparse``: name -> Sparse (matrices; conv1d.weight as [channels, 4] with the middle dim of the stock shape dropped).
+    ``vectors``: name -> dense float32 vector (A_log, dt_bias, norm weights). ``embedding``, ``head``: see Lookup.
+    ``states``: for each memory of the circuit that a host may want to read: name -> (layer, head, row bits, columns), where
+    column c is stored in value dims (c, c + 64) as bit and complement. ``certificate``: the margin proof's summary.
+    """
+
+    shape: Shape
+    sparse: Mapping[str, Sparse]
+    vectors: Mapping[str, Array]
+    embedding: Lookup
+    head: Lookup
+    states: Mapping[str, tuple[int, int, int, int]] = field(default_factory=dict)
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file (metadata as JSON in its header), to a temporary file first, then rename."""
+        raise NotImplementedError
+
+    @staticmethod
+    def load(path: Path) -> Network:
+        """Read a file that ``save`` wrote. Raises ``ValueError`` naming the file and what is wrong with it."""
+        raise NotImplementedError
+
+    def dense(self, name: str) -> Array:
+        """The stock tensor of that name, float32, in the stock shape."""
+        raise NotImplementedError
