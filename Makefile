@@ -1,0 +1,52 @@
+# make demo    run-time packages only (no torch), then a first kernel      make test       everything quick, in parallel
+# make lint    ruff and mypy                                              make test-full  the slow marks as well
+# make bench   what measures; prints tables
+#
+# Everything lives in .venv. Stamps make a second call quick. Where pip should look elsewhere (a mirror, or the
+# CPU-only index of torch), set PIP_FLAGS: make test PIP_FLAGS="--extra-index-url https://..."
+
+PYTHON ?= python3
+PIP_FLAGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install -q $(PIP_FLAGS) -c constraints.txt
+WORKERS ?= 2
+export OMP_NUM_THREADS ?= 1
+export PYTHONUNBUFFERED = 1
+
+.PHONY: demo test test-full lint bench clean
+.DEFAULT_GOAL := test
+
+$(VENV)/python.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "qgpu needs Python 3.11 or newer, but $(PYTHON) is %d.%d: install one and call make PYTHON=python3.11" % sys.version_info[:2])'
+	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@touch $@
+
+$(VENV)/run.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
+	@echo "installing qgpu and its run-time packages into $(VENV)"
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp
+	@echo "installing the development packages (torch and transformers among them) into $(VENV)"
+	@$(PIP) -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/run.stamp
+	@$(BIN)/qgpu demo
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not full"
+
+test-full: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check src tests bench
+	$(BIN)/mypy
+
+bench: $(VENV)/dev.stamp
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
