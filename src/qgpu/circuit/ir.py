@@ -1,7 +1,7 @@
 """The netlist: what a circuit is made of, before anyone knows of layers.
 
-A circuit is synchronous. One *token* is one clock tick: every signal has one integer value a token. There are four kinds
-of cell, and nothing else:
+A circuit is synchronous. One *token* is one clock tick: every signal has one integer value a token. There are four
+kinds of cell, and nothing else:
 
 ``Token``   a signal whose value is a table over the vocabulary (an input: one embedding dim of the cast model).
 ``Sum``     out = sum of table_j(expr_j), each table a function of one small integer (gates, adders, decoders, muxes).
@@ -25,6 +25,10 @@ from typing import Any
 import numpy as np
 
 
+class CircuitError(Exception):
+    """A circuit that does not fit together. The text names the signals concerned and says what is expected."""
+
+
 @dataclass(frozen=True, eq=False)
 class Signal:
     """One named integer wire. ``lo`` and ``hi`` bound every value it can take, inclusive. Identity is the object."""
@@ -32,6 +36,11 @@ class Signal:
     name: str
     lo: int
     hi: int
+
+    @property
+    def expr(self) -> Expr:
+        """The expression that is this signal alone."""
+        return Expr({self: 1})
 
     def __repr__(self) -> str:
         return f"{self.name}[{self.lo}..{self.hi}]"
@@ -41,9 +50,9 @@ class Signal:
 class Expr:
     """``const + sum(coef * signal)`` with integer coefficients, none of them zero.
 
-    ``bound``, if given, is a range narrower than interval arithmetic finds, claimed by whoever built the expression (for
-    instance that a sum of exclusive signals is at most 1). The evaluator checks every claim at every token, and the
-    foundry lists the claims in its report.
+    ``bound``, if given, is a range narrower than interval arithmetic finds, claimed by whoever built the expression
+    (for instance that a sum of exclusive signals is at most 1). The evaluator checks every claim at every token, and
+    the foundry lists the claims in its report.
     """
 
     terms: Mapping[Signal, int]
@@ -66,6 +75,16 @@ class Expr:
             low += coef * (signal.lo if coef > 0 else signal.hi)
             high += coef * (signal.hi if coef > 0 else signal.lo)
         return low, high
+
+    @property
+    def weight(self) -> int:
+        """The sum of the coefficients' magnitudes: how large a gate's partial sums can get."""
+        return sum(abs(coef) for coef in self.terms.values())
+
+    @property
+    def is_bit(self) -> bool:
+        """Whether the value is known to be 0 or 1."""
+        return self.lo >= 0 and self.hi <= 1
 
     def assume(self, lo: int, hi: int) -> Expr:
         """The same expression with the claim that its value is always in lo..hi."""
@@ -127,11 +146,21 @@ def constant(value: int) -> Expr:
 
 
 def total(parts: Iterable[Expr]) -> Expr:
-    """Sum of many expressions. Free."""
-    result = constant(0)
+    """Sum of many expressions. Free. The parts' own claims narrow the bound of the sum."""
+    terms: dict[Signal, int] = {}
+    const = low = high = 0
+    claimed = False
     for part in parts:
-        result = result + part
-    return result
+        for signal, coef in part.terms.items():
+            terms[signal] = terms.get(signal, 0) + coef
+        const += part.const
+        low, high = low + part.lo, high + part.hi
+        claimed = claimed or part.bound is not None
+    plain = Expr({signal: coef for signal, coef in terms.items() if coef}, const)
+    if not claimed:
+        return plain
+    interval = plain.interval
+    return plain.assume(max(low, interval[0]), min(high, interval[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +213,9 @@ class Column:
     """One bit column of a memory: what a write puts there, and the signals a read brings out.
 
     ``data``: 0/1 expression written. ``delay``: take the value it had 0 to 3 tokens ago.
-    ``out``: receives the stored bit. ``out_not``: receives its complement; a row that was never written (or was wiped, or
-    a disabled read) reads zero on both. ``select``: 0/1 expression; the outputs are zero unless it is 1 (free: the z gate).
+    ``out``: receives the stored bit. ``out_not``: receives its complement; a row that was never written (or was wiped,
+    or a disabled read) reads zero on both. ``select``: 0/1 expression; the outputs are zero unless it is 1 (free: the z
+    gate).
     """
 
     data: Expr
@@ -199,11 +229,11 @@ class Column:
 class Memory:
     """Up to 128 rows of up to 64 columns. Write first, then read, within one token.
 
-    ``wipe``: 0/1 expression; 1 clears every row before this token's write. ``gather``: the read ignores ``read.address``
-    and brings the *sum* of all rows of 0..2**len(address)-1 (each column's out is then the count of rows that hold a 1
-    there; callers keep at most one row non-zero a column, so that it is 0 or 1).
-    Several memories may name the same ``out`` signals if at most one of them is enabled at a token (banks); then the
-    signal is their sum.
+    ``wipe``: 0/1 expression; 1 clears every row before this token's write. ``gather``: the read ignores
+    ``read.address`` and brings the *sum* of all rows of 0..2**len(address)-1 (each column's out is then the count of
+    rows that hold a 1 there; callers keep at most one row non-zero a column, so that it is 0 or 1). Several memories
+    may name the same ``out`` signals if at most one of them is enabled at a token (banks); then the signal is their
+    sum.
     """
 
     name: str
@@ -222,8 +252,8 @@ class Circuit:
     """A finished netlist.
 
     ``vocabulary``: number of token ids. ``code``: 0/1 expressions, the output word; the next token is the id whose
-    ``code_of[id]`` (bits as an integer, one for each id, all distinct) equals it. ``probes``: named expressions that tests
-    and reports may look at.
+    ``code_of[id]`` (bits as an integer, one for each id, all distinct) equals it. ``probes``: named expressions that
+    tests and reports may look at.
     """
 
     name: str

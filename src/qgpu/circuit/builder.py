@@ -1,0 +1,404 @@
+"""Builder: writes a netlist by names, one gate, table, mux, delay or memory at a time.
+
+Names are hierarchical (``with b.scope("alu"):``) and unique. Every method checks what it is given and raises
+CircuitError with the full names concerned. A method that needs no cell makes none: constants fold, affine tables stay
+expressions. Cost is told in *neurons* (ramps, see ``tables``) and levels (Sum cells in a row); what is not said to cost
+is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, overload
+
+import numpy as np
+
+from .finish import resolve
+from .ir import (
+    Cell,
+    Circuit,
+    CircuitError,
+    Delay,
+    Expr,
+    Memory,
+    Port,
+    Signal,
+    Sum,
+    Term,
+    Token,
+    constant,
+    total,
+)
+from .memory import Field, check_port, columns_of
+from .tables import LARGEST_SUM, Table, Values, best_anchor, is_affine, split, values
+from .word import Word, same_width
+
+
+class Builder:
+    """``name``: the circuit's; ``vocabulary``: number of token ids."""
+
+    def __init__(self, name: str, vocabulary: int) -> None:
+        self.name = name
+        self.vocabulary = vocabulary
+        self.cells: list[Cell] = []
+        self._scopes: list[str] = []
+        self._names: set[str] = set()
+        self._forwards: dict[Signal, Expr | None] = {}
+        self._probes: dict[str, tuple[Expr, ...]] = {}
+
+    # names
+
+    @contextmanager
+    def scope(self, name: str) -> Iterator[None]:
+        """Within the ``with``, every name gets ``name.`` in front."""
+        self._scopes.append(name)
+        try:
+            yield
+        finally:
+            self._scopes.pop()
+
+    def path(self, name: str) -> str:
+        """The full name that ``name`` has in the present scope."""
+        return ".".join([*self._scopes, name])
+
+    def _reserve(self, name: str) -> str:
+        full = self.path(name)
+        if full in self._names:
+            raise CircuitError(f"circuit '{self.name}': the name '{full}' is taken; names are unique, use a scope")
+        self._names.add(full)
+        return full
+
+    def _signal(self, name: str, lo: int, hi: int) -> Signal:
+        return Signal(self._reserve(name), lo, hi)
+
+    # inputs
+
+    def token(self, name: str, table: Callable[[int], int] | Sequence[int] | np.ndarray[Any, Any]) -> Expr:
+        """A signal that is ``table[id]`` (or ``table(id)``) at a token ``id``: a small non-negative integer."""
+        entries = [table(i) for i in range(self.vocabulary)] if callable(table) else table
+        data = np.asarray(entries, dtype=np.int64)
+        if data.shape != (self.vocabulary,):
+            raise CircuitError(
+                f"token '{self.path(name)}': {data.size} values for a vocabulary of {self.vocabulary}; give one an id"
+            )
+        if data.size and (data.min() < 0 or data.max() > LARGEST_SUM):
+            raise CircuitError(
+                f"token '{self.path(name)}': values range over {data.min()}..{data.max()}, not 0..{LARGEST_SUM}"
+            )
+        signal = self._signal(name, int(data.min()), int(data.max()))
+        self.cells.append(Token(signal, data.astype(np.int16)))
+        return signal.expr
+
+    def token_word(
+        self, name: str, table: Callable[[int], int] | Sequence[int] | np.ndarray[Any, Any], width: int
+    ) -> Word:
+        """The low ``width`` bits of ``table[id]``, one token signal ``name.bit<i>`` each."""
+        entries = [table(i) for i in range(self.vocabulary)] if callable(table) else table
+        data = np.asarray(entries, dtype=np.int64)
+        return Word(self.path(name), tuple(self.token(f"{name}.bit{i}", (data >> i) & 1) for i in range(width)))
+
+    def forward(self, name: str, lo: int = 0, hi: int = 1) -> Expr:
+        """A wire to be driven later with ``drive``; finish() puts the driver in its place."""
+        signal = self._signal(name, lo, hi)
+        self._forwards[signal] = None
+        return signal.expr
+
+    def forward_word(self, name: str, width: int) -> Word:
+        return Word(self.path(name), tuple(self.forward(f"{name}.bit{i}") for i in range(width)))
+
+    @overload
+    def drive(self, wire: Expr, driver: Expr) -> None: ...
+    @overload
+    def drive(self, wire: Word, driver: Word) -> None: ...
+    def drive(self, wire: Expr | Word, driver: Expr | Word) -> None:
+        """Says what a forward wire (or word) is."""
+        if isinstance(wire, Word) and isinstance(driver, Word):
+            same_width("drive", wire, driver)
+            for target, source in zip(wire, driver, strict=True):
+                self.drive(target, source)
+            return
+        if not isinstance(wire, Expr) or not isinstance(driver, Expr):
+            raise CircuitError("drive: a word is driven by a word, a wire by an expression")
+        signals = [signal for signal in wire.terms if signal in self._forwards]
+        if len(signals) != 1 or len(wire.terms) != 1 or wire.terms[signals[0]] != 1 or wire.const:
+            raise CircuitError(f"drive: {wire!r} is not a wire made by forward()")
+        signal = signals[0]
+        if self._forwards[signal] is not None:
+            raise CircuitError(f"drive: the wire '{signal.name}' is driven already")
+        if driver.lo < signal.lo or driver.hi > signal.hi:
+            raise CircuitError(
+                f"drive: the wire '{signal.name}' holds {signal.lo}..{signal.hi}, its driver {driver!r} ranges over "
+                f"{driver.lo}..{driver.hi}; widen the wire, or assume() the range"
+            )
+        self._forwards[signal] = driver
+
+    # tables
+
+    def lookup(self, name: str, arg: Expr, table: Table) -> Expr:
+        """``table`` of one small integer. Free if the table is affine; else one level."""
+        return self.sum_of(name, [(arg, table)])
+
+    def lookups(self, name: str, arg: Expr, tables: Mapping[str, Table]) -> dict[str, Expr]:
+        """Several tables of the same integer, ``name.<key>`` each, made to share their neurons. One level."""
+        full = self.path(name)
+        entries = {key: values(f"lookup '{full}.{key}'", arg, table) for key, table in tables.items()}
+        curved = tuple(entry for entry in entries.values() if not is_affine(entry))
+        anchor = best_anchor(curved) if curved else 0
+        return {key: self._sum(f"{name}.{key}", [(arg, entry, anchor)]) for key, entry in entries.items()}
+
+    def lookup_word(self, name: str, arg: Expr, table: Callable[[int], int], width: int) -> Word:
+        """The low ``width`` bits of ``table(arg)``, sharing their neurons. One level."""
+        bits = self.lookups(name, arg, {f"bit{i}": _bit_of(table, i) for i in range(width)})
+        return Word(self.path(name), tuple(bits.values()))
+
+    def sum_of(
+        self, name: str, terms: Iterable[tuple[Expr, Table]], lo: int | None = None, hi: int | None = None
+    ) -> Expr:
+        """The sum of many tables, each of its own expression: one signal, one level.
+
+        ``lo``, ``hi``: a range of the sum that is narrower than its tables show (say, because the terms exclude each
+        other); a claim, which the evaluator checks.
+        """
+        full = self.path(name)
+        made: list[tuple[Expr, Values, int | None]] = []
+        for index, (arg, table) in enumerate(terms):
+            made.append((arg, values(f"sum '{full}', term {index}", arg, table), None))
+        return self._sum(name, made, lo, hi)
+
+    def _sum(
+        self,
+        name: str,
+        terms: Sequence[tuple[Expr, Values, int | None]],
+        lo: int | None = None,
+        hi: int | None = None,
+        fresh: bool = False,
+    ) -> Expr:
+        """A Sum cell of (argument, table, anchor), None: the best. The constants of the tables go into the
+        expression."""
+        low = sum(min(table) for _, table, _ in terms) if lo is None else lo
+        high = sum(max(table) for _, table, _ in terms) if hi is None else hi
+        if all(is_affine(table) for _, table, _ in terms) and not fresh:
+            self._reserve(name)
+            return _affine_sum(terms, low, high)
+        base = 0
+        parts: list[Term] = []
+        for arg, table, anchor in terms:
+            self._check_weight(name, arg)
+            middle, rising, falling = split(table, best_anchor((table,)) if anchor is None else anchor)
+            base += middle
+            parts += [Term(a, t) for a, t in ((arg, rising), (-arg, falling)) if any(t)]
+        if low - base < 0 and high - base <= 0:
+            inverse = self._signal(name, base - high, base - low)
+            self.cells.append(Sum(inverse, tuple(Term(p.arg, tuple(-entry for entry in p.table)) for p in parts)))
+            return base - inverse.expr
+        signal = self._signal(name, low - base, high - base)
+        self.cells.append(Sum(signal, tuple(parts)))
+        return signal.expr + base
+
+    def _check_weight(self, name: str, arg: Expr) -> None:
+        if arg.weight > LARGEST_SUM:
+            raise CircuitError(
+                f"'{self.path(name)}': the coefficients of {_short(arg)} add up to {arg.weight}; "
+                f"a gate is exact in bfloat16 up to {LARGEST_SUM}, so split the table into two levels"
+            )
+
+    def buffer(self, name: str, arg: Expr) -> Expr:
+        """``arg`` as one signal of its own (useful when a wide expression is used deep down). One level, one neuron."""
+        if not arg.terms:
+            self._reserve(name)
+            return arg
+        return self._sum(name, [(arg, tuple(range(arg.lo, arg.hi + 1)), None)], fresh=True)
+
+    def gated(self, condition: Expr, arg: Expr, table: Table) -> list[tuple[Expr, Table]]:
+        """Terms for ``sum_of`` that are ``table(arg)`` where ``condition`` is 1 and zero elsewhere.
+
+        No level and (for a table that is zero at one end) no neuron more than the table alone: the argument is pushed
+        out of reach by the condition.
+        """
+        self._bits("gated", [condition])
+        entries = values("gated table", arg, table)
+        if len(entries) == 1:
+            return [(condition, (0, entries[0]))] if entries[0] else []
+        span = len(entries) - 1
+        base = entries[-1] if entries[0] and len(set(entries[:2])) > 1 else entries[0]
+        rest = tuple(entry - base for entry in entries)
+        terms: list[tuple[Expr, Table]] = []
+        if base:
+            terms.append((condition, {1: base} if condition.hi == 1 else {}))
+        if rest[0] == 0:
+            terms.append((arg - span * (1 - condition), (0,) * span + rest))
+        else:
+            terms.append((arg + span * (1 - condition), rest + (0,) * span))
+        return terms
+
+    # gates
+
+    def _bits(self, name: str, bits: Iterable[Expr | Word]) -> list[Expr]:
+        flat = [bit for item in bits for bit in (item.bits if isinstance(item, Word) else (item,))]
+        for index, bit in enumerate(flat):
+            if not bit.is_bit:
+                raise CircuitError(
+                    f"'{self.path(name)}': input {index} ({_short(bit)}) ranges over {bit.lo}..{bit.hi}, "
+                    f"a bit (0..1) is needed"
+                )
+        return flat
+
+    def and_(self, name: str, *bits: Expr | Word) -> Expr:
+        """1 if all are 1. One level, one neuron."""
+        flat = self._bits(name, bits)
+        return self.lookup(name, total(flat), lambda n: int(n == len(flat)))
+
+    def or_(self, name: str, *bits: Expr | Word) -> Expr:
+        """1 if any is 1. One level, one neuron; free for bits that exclude each other: see ``words.merge``."""
+        return self.lookup(name, total(self._bits(name, bits)), lambda n: int(n > 0))
+
+    def nand(self, name: str, *bits: Expr | Word) -> Expr:
+        return ~self.and_(name, *bits)
+
+    def nor(self, name: str, *bits: Expr | Word) -> Expr:
+        return ~self.or_(name, *bits)
+
+    def xor(self, name: str, *bits: Expr | Word) -> Expr:
+        """The parity of n bits. One level, n neurons."""
+        return self.lookup(name, total(self._bits(name, bits)), lambda n: n & 1)
+
+    def select(self, name: str, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+        """``then`` if ``condition`` is 1, else ``otherwise``; any small integers. One level, at most two neurons for
+        bits."""
+        return self.sum_of(
+            name,
+            [*self.gated(condition, then, lambda n: n), *self.gated(~condition, otherwise, lambda n: n)],
+            min(then.lo, otherwise.lo),
+            max(then.hi, otherwise.hi),
+        )
+
+    def select_word(self, name: str, condition: Expr, then: Word, otherwise: Word) -> Word:
+        """One level, at most two neurons a bit."""
+        return self.mux(name, [(condition, then), (~condition, otherwise)])
+
+    def mux(self, name: str, choices: Sequence[tuple[Expr, Word]]) -> Word:
+        """The word whose condition is 1; zero if none is. At most one condition may be 1 (a claim).
+
+        One level, one neuron for each condition and bit; constants cost less, and words of constants alone nothing.
+        """
+        if not choices:
+            raise CircuitError(f"mux '{self.path(name)}': there is nothing to choose from")
+        self._bits(name, [condition for condition, _ in choices])
+        width = same_width(f"mux '{self.path(name)}'", *(word for _, word in choices))
+        bits = []
+        for i in range(width):
+            terms = [
+                (condition + word[i], _is(2)) if word[i].terms else (condition, _times(word[i].const))
+                for condition, word in choices
+            ]
+            bits.append(self.sum_of(f"{name}.bit{i}", terms, 0, 1))
+        return Word(self.path(name), tuple(bits))
+
+    # time and memory
+
+    @overload
+    def delay(self, name: str, arg: Expr, tokens: int = 1) -> Expr: ...
+    @overload
+    def delay(self, name: str, arg: Word, tokens: int = 1) -> Word: ...
+    def delay(self, name: str, arg: Expr | Word, tokens: int = 1) -> Expr | Word:
+        """What a bit (or word) was ``tokens`` (1 to 3) tokens ago; zero before the first token."""
+        if isinstance(arg, Word):
+            return Word(self.path(name), tuple(self.delay(f"{name}.bit{i}", bit, tokens) for i, bit in enumerate(arg)))
+        if not 1 <= tokens <= 3:
+            raise CircuitError(f"delay '{self.path(name)}': {tokens} tokens; a delay is 1 to 3 tokens")
+        self._bits(name, [arg])
+        signal = self._signal(name, 0, 1)
+        self.cells.append(Delay(signal, arg, tokens))
+        return signal.expr
+
+    def memory(
+        self,
+        name: str,
+        fields: Sequence[Field],
+        write: Port,
+        read: Port,
+        *,
+        wipe: Expr | None = None,
+        gather: bool = False,
+        into: Mapping[str, Word] | None = None,
+    ) -> dict[str, Word]:
+        """Up to 128 rows of up to 64 bits; returns what is read, a word for each field that is read.
+
+        A field ``f`` with ``complement`` also gives ``f.not``, its complement, which like the field itself is zero
+        where the row was never written. ``into``: the words of another memory: both then drive the same signals (banks
+        of one memory; at most one may be enabled at a token). See ``ir.Memory`` for ``wipe`` and ``gather``.
+        """
+        full = self._reserve(name)
+        for label, port in (("write", write), ("read", read)):
+            check_port(f"memory '{full}', {label} port", port)
+        if wipe is not None:
+            self._bits(f"{name}.wipe", [wipe])
+        columns, words = columns_of(
+            full, fields, gather, into, lambda part: Signal(self._taken(f"{full}.{part}"), 0, 1)
+        )
+        self.cells.append(Memory(full, write, read, columns, wipe, gather))
+        return words
+
+    def _taken(self, full: str) -> str:
+        if full in self._names:
+            raise CircuitError(f"circuit '{self.name}': the name '{full}' is taken; names are unique, use a scope")
+        self._names.add(full)
+        return full
+
+    # the end
+
+    def probe(self, name: str, what: Expr | Word | Iterable[Expr]) -> None:
+        """Lets tests and reports look at expressions by name; costs nothing."""
+        full = self.path(name)
+        if full in self._probes:
+            raise CircuitError(f"circuit '{self.name}': there is a probe '{full}' already")
+        self._probes[full] = (what,) if isinstance(what, Expr) else tuple(what)
+
+    def finish(self, code: Word | Sequence[Expr], code_of: Callable[[int], int] | Sequence[int]) -> Circuit:
+        """The netlist, cells in order of dependence, forward wires gone.
+
+        ``code``: the output word; ``code_of``: the code of each id, all distinct. Raises CircuitError with every fault
+        found: forward wires that nothing drives, combinational loops, codes that are not bits, not distinct or do not
+        fit.
+        """
+        entries = [code_of(i) for i in range(self.vocabulary)] if callable(code_of) else code_of
+        return resolve(
+            self.name,
+            self.vocabulary,
+            self.cells,
+            tuple(code),
+            np.asarray(entries, np.int64),
+            self._probes,
+            self._forwards,
+        )
+
+
+def _is(value: int) -> Callable[[int], int]:
+    return lambda n: int(n == value)
+
+
+def _bit_of(table: Callable[[int], int], index: int) -> Callable[[int], int]:
+    return lambda n: (table(n) >> index) & 1
+
+
+def _times(factor: int) -> Callable[[int], int]:
+    return lambda n: n * factor
+
+
+def _affine_sum(terms: Sequence[tuple[Expr, Values, int | None]], lo: int, hi: int) -> Expr:
+    parts = []
+    for arg, table, _ in terms:
+        slope = table[1] - table[0] if len(table) > 1 else 0
+        parts.append((arg - arg.lo) * slope + table[0])
+    result = total(parts)
+    if not result.terms:
+        return constant(result.const)
+    low, high = max(lo, result.lo), min(hi, result.hi)
+    return result if (low, high) == (result.lo, result.hi) else result.assume(low, high)
+
+
+def _short(arg: Expr) -> str:
+    """An expression as text that stays readable when it has hundreds of terms."""
+    text = repr(arg)
+    return text if len(text) <= 80 else f"{text[:60]}... ({len(arg.terms)} terms)"

@@ -1,0 +1,89 @@
+"""Fields of a memory: words that are written to and read from a row together, laid out in its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .ir import CircuitError, Column, Expr, Port, Signal
+from .word import Word, same_width
+
+LARGEST_ADDRESS = 7
+LARGEST_ROW = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """``data``: what a write puts there, as it was ``delay`` (0 to 3) tokens ago. ``select``: the field reads as zero
+    unless this bit is 1. ``read``: whether the field is read at all. ``complement``: whether its complement is read as
+    well."""
+
+    name: str
+    data: Word
+    delay: int = 0
+    select: Expr | None = None
+    read: bool = True
+    complement: bool = False
+
+
+def check_port(where: str, port: Port) -> None:
+    if len(port.address) > LARGEST_ADDRESS:
+        raise CircuitError(
+            f"{where}: {len(port.address)} address bits; a memory has at most {1 << LARGEST_ADDRESS} rows "
+            f"({LARGEST_ADDRESS} bits), use banks"
+        )
+    for label, bits in (("address", port.address), ("enable", port.enable)):
+        for index, bit in enumerate(bits):
+            if not bit.is_bit:
+                raise CircuitError(f"{where}: {label} bit {index} ({bit!r}) ranges over {bit.lo}..{bit.hi}, not 0..1")
+
+
+def columns_of(
+    where: str,
+    fields: Sequence[Field],
+    gather: bool,
+    into: Mapping[str, Word] | None,
+    signal: Callable[[str], Signal],
+) -> tuple[tuple[Column, ...], dict[str, Word]]:
+    """The columns, and what is read by field name. ``signal`` makes the signal for a part such as ``value.bit3``."""
+    width = sum(field.data.width for field in fields)
+    if width > LARGEST_ROW:
+        sizes = ", ".join(f"{field.name} {field.data.width}" for field in fields)
+        raise CircuitError(f"memory '{where}': {width} bits a row ({sizes}); a row holds at most {LARGEST_ROW}")
+    columns: list[Column] = []
+    words: dict[str, Word] = {}
+    for field in fields:
+        if not 0 <= field.delay <= 3:
+            raise CircuitError(
+                f"memory '{where}', field '{field.name}': a delay of {field.delay} tokens; 0 to 3 are possible"
+            )
+        if field.select is not None and not field.select.is_bit:
+            raise CircuitError(f"memory '{where}', field '{field.name}': select ({field.select!r}) is not a bit (0..1)")
+        if field.complement and (gather or not field.read):
+            raise CircuitError(f"memory '{where}', field '{field.name}': a complement needs a plain read, not a gather")
+        keys = [field.name] * field.read + [f"{field.name}.not"] * field.complement
+        for key in keys:
+            if key in words:
+                raise CircuitError(f"memory '{where}': two fields are called '{key}'")
+            words[key] = _read_word(where, key, field.data, into, signal)
+        for i, data in enumerate(field.data):
+            out = _signal_of(words[field.name][i]) if field.read else None
+            out_not = _signal_of(words[f"{field.name}.not"][i]) if field.complement else None
+            columns.append(Column(data, field.delay, out, out_not, field.select))
+    return tuple(columns), words
+
+
+def _read_word(
+    where: str, key: str, data: Word, into: Mapping[str, Word] | None, signal: Callable[[str], Signal]
+) -> Word:
+    if into is None:
+        return Word(f"{where}.{key}", tuple(signal(f"{key}.bit{i}").expr for i in range(data.width)))
+    if key not in into:
+        raise CircuitError(f"memory '{where}': there is no field '{key}' in the memory it is to be a bank of")
+    same_width(f"memory '{where}'", data, into[key])
+    return into[key]
+
+
+def _signal_of(bit: Expr) -> Signal:
+    (signal,) = bit.terms
+    return signal
