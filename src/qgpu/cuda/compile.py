@@ -1,0 +1,196 @@
+"""CUDA C to PTX: finds a clang with the NVPTX back end, runs it, and passes its diagnostics on as the user's own.
+
+The clang inside the ``ziglang`` wheel is the default; no CUDA toolkit is needed. A ``.ptx`` file passes through, and a
+``.cu`` file with fresh prebuilt PTX beside it (see `prebuilt_stamp`) needs no compiler at all.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from qgpu.cuda.cache import content_key, load, store
+from qgpu.errors import CompileError
+
+PACKAGE = Path(__file__).parent
+HEADER = PACKAGE / "device.cuh"
+INCLUDE = PACKAGE / "include"
+
+# -m32 makes pointers 32 bits wide as on the machine. Code generation is for size: on the machine every instruction
+# costs tokens, unrolling none. -disable-lsr keeps array indices instead of making more pointers that live in loops.
+# -gline-directives-only adds .loc and changes no instruction. One table, since these flags are part of every cache key.
+FLAGS = (
+    "--target=x86_64-unknown-linux-gnu -m32 -malign-double -x cuda --cuda-device-only --cuda-gpu-arch=sm_75 "
+    "-nocudainc -nocudalib -nostdinc --cuda-feature=+ptx64 -std=c++17 -w -S -Oz -fno-jump-tables "
+    "-mllvm -disable-lsr -mllvm -nvptx-sched4reg -gline-directives-only -ffile-compilation-dir=."
+).split()
+DIAGNOSTICS = ["-fno-color-diagnostics", "-ferror-limit=20"]
+MINIMUM_CLANG = 22
+TIMEOUT_SECONDS = 120
+
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*(include|embed)|__has_(include|embed)", re.MULTILINE)
+_STAMP = "// qgpu-source: "
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A clang that can be called: ``command`` is what stands before the flags, ``version`` tells it from others."""
+
+    command: tuple[str, ...]
+    version: str
+
+
+@dataclass(frozen=True)
+class PtxText:
+    """PTX and where it came from: ``file`` is the name for messages about lines of the PTX itself."""
+
+    text: str
+    file: str
+
+
+@cache
+def find_compiler() -> Compiler:
+    """The clang to use: ``QGPU_CLANG`` if set, else the one in ``ziglang``, else ``clang`` on the PATH.
+
+    Raises CompileError, saying what to install, when there is none.
+    """
+    chosen = os.environ.get("QGPU_CLANG")
+    if chosen:
+        return Compiler((chosen,), _version((chosen,)))
+    spec = importlib.util.find_spec("ziglang")
+    if spec is not None and spec.origin is not None:
+        zig = Path(spec.origin).parent / ("zig.exe" if sys.platform == "win32" else "zig")
+        if zig.exists():
+            return Compiler((str(zig), "clang"), _version((str(zig), "clang")))
+    clang = shutil.which("clang")
+    remedy = "install the compiler with: pip install ziglang==0.17.1 (or set QGPU_CLANG to a clang with NVPTX)"
+    if clang is None:
+        raise CompileError(f"there is no compiler for CUDA C: {remedy}")
+    version = _version((clang,))
+    major = re.search(r"version (\d+)", version)
+    if major is None or int(major[1]) < MINIMUM_CLANG:
+        raise CompileError(f"{clang} is {version!r}, but clang {MINIMUM_CLANG} or newer is needed: {remedy}")
+    return Compiler((clang,), version)
+
+
+def _version(command: Sequence[str]) -> str:
+    return _run([*command, "--version"], "").splitlines()[0]
+
+
+def _run(command: Sequence[str], stdin: str) -> str:
+    """Standard output of a command. Raises CompileError with its standard error as text."""
+    try:
+        result = subprocess.run(
+            command, input=stdin, capture_output=True, encoding="utf-8", errors="replace", timeout=TIMEOUT_SECONDS
+        )
+    except OSError as error:
+        raise CompileError(f"the compiler {command[0]} cannot be run: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise CompileError(f"the compiler was stopped after {TIMEOUT_SECONDS} seconds") from None
+    if result.returncode != 0:
+        raise CompileError(result.stderr.strip() or f"the compiler ended with status {result.returncode}")
+    return result.stdout
+
+
+def compile_cuda(source: str, name: str, *, directory: Path | None = None) -> str:
+    """PTX of CUDA C source text.
+
+    name: the file name for diagnostics and for the line information in the PTX, as the user wrote it.
+    directory: where ``#include "..."`` looks first; none by default.
+    Results are cached by content, flags and compiler. Raises CompileError with the compiler's own diagnostics.
+    """
+    compiler = find_compiler()
+    flags = [*FLAGS, *DIAGNOSTICS, f"--cuda-path={INCLUDE}", "-isystem", str(INCLUDE), "-include", str(HEADER)]
+    if directory is not None:
+        flags += ["-iquote", str(directory)]
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    stdin = f'# 1 "{quoted}"\n{source}'
+    # What a file includes belongs to its content: then the preprocessed text is the key, and costs one more run.
+    content = stdin
+    if _INCLUDE.search(source):
+        content = _clang(compiler, [*flags, "-E"], stdin, name)
+    key = content_key(compiler.version, " ".join(FLAGS), header_text(), content)
+    ptx = load(key, "ptx")
+    if ptx is None:
+        ptx = _clang(compiler, flags, stdin, name)
+        store(key, "ptx", ptx)
+    return ptx
+
+
+def _clang(compiler: Compiler, flags: Sequence[str], stdin: str, name: str) -> str:
+    try:
+        return _run([*compiler.command, *flags, "-", "-o", "-"], stdin)
+    except CompileError as error:
+        raise CompileError(f"{name} does not compile:\n{_only_the_users(str(error))}") from None
+
+
+_MESSAGE = re.compile(r"^(?P<file>.+?):(?P<line>\d+):(\d+:)? (?P<kind>fatal error|error|warning|note): ")
+_COUNT = re.compile(r"^\d+ (errors?|warnings?)( and \d+ errors?)? generated")
+
+
+def _only_the_users(diagnostics: str) -> str:
+    """Clang's diagnostics without its closing count and without notes that point into our own headers."""
+    kept = []
+    keeping = True
+    for line in diagnostics.splitlines():
+        message = _MESSAGE.match(line)
+        if message:
+            keeping = not (message["kind"] == "note" and message["file"].startswith(str(PACKAGE)))
+        if keeping and not _COUNT.match(line):
+            kept.append(line.replace(f"{PACKAGE}{os.sep}", "qgpu/cuda/"))
+    return "\n".join(kept)
+
+
+@cache
+def header_text() -> str:
+    """All of our own headers as one text: part of every key, so that a change of theirs compiles anew."""
+    files = [HEADER, *sorted(path for path in INCLUDE.iterdir() if path.is_file())]
+    return "\n".join(f"{path.name}\n{path.read_text(encoding='utf-8')}" for path in files)
+
+
+def read_source(path: Path) -> str:
+    """Text of a source file, newlines made plain. Raises CompileError when it cannot be read as UTF-8 text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise CompileError(f"{path}: there is no such file") from None
+    except UnicodeDecodeError as error:
+        raise CompileError(f"{path}: this is not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise CompileError(f"{path}: {error.strerror}") from None
+
+
+def ptx_of_file(path: str | Path) -> PtxText:
+    """PTX of a ``.ptx`` file (as it is) or of a ``.cu`` file (prebuilt if fresh, else compiled).
+
+    Raises CompileError when the file cannot be read, has another ending, or does not compile.
+    """
+    path = Path(path)
+    if path.suffix == ".ptx":
+        return PtxText(read_source(path), str(path))
+    if path.suffix not in (".cu", ".cuh"):
+        raise CompileError(f"{path}: expected CUDA C (.cu) or PTX (.ptx), by the file's ending")
+    source = read_source(path)
+    prebuilt = path.with_suffix(".ptx")
+    if prebuilt.exists():
+        text = read_source(prebuilt)
+        if text.startswith(prebuilt_stamp(source)):
+            return PtxText(text, str(prebuilt))
+    return PtxText(compile_cuda(source, str(path), directory=path.parent), f"PTX of {path}")
+
+
+def prebuilt_stamp(source: str) -> str:
+    """The first line of PTX built ahead of time from ``source``: it changes with the source, our headers and flags."""
+    return f"{_STAMP}{content_key(' '.join(FLAGS), header_text(), source)}\n"
+
+
+def build_ahead(path: Path) -> str:
+    """The prebuilt PTX for ``path``: a stamp, then PTX whose line information names the bare file, not its folder."""
+    source = read_source(path)
+    return prebuilt_stamp(source) + compile_cuda(source, path.name, directory=path.parent)

@@ -1,0 +1,7 @@
+// assert for kernels: a failed assertion traps, which ends the launch with a fault at the line of the assertion.
+#pragma once
+#ifdef NDEBUG
+#define assert(condition) ((void)0)
+#else
+#define assert(condition) ((condition) ? (void)0 : __builtin_trap())
+#endif
