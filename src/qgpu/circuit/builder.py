@@ -218,19 +218,11 @@ class Builder:
         """
         self._bits("gated", [condition])
         entries = values("gated table", arg, table)
-        if len(entries) == 1:
-            return [(condition, (0, entries[0]))] if entries[0] else []
         span = len(entries) - 1
-        base = entries[-1] if entries[0] and len(set(entries[:2])) > 1 else entries[0]
-        rest = tuple(entry - base for entry in entries)
-        terms: list[tuple[Expr, Table]] = []
-        if base:
-            terms.append((condition, {1: base} if condition.hi == 1 else {}))
-        if rest[0] == 0:
-            terms.append((arg - span * (1 - condition), (0,) * span + rest))
-        else:
-            terms.append((arg + span * (1 - condition), rest + (0,) * span))
-        return terms
+        base = entries[-1] if entries[0] and entries[:1] != entries[1:2] else entries[0]
+        rest = {arg.lo + i: entry - base for i, entry in enumerate(entries)}
+        pushed = arg - span * (1 - condition) if entries[0] == base else arg + span * (1 - condition)
+        return [(condition, _times(base)), (pushed, lambda n: rest.get(n, 0))]
 
     # gates
 
