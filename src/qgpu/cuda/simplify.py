@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from qgpu.cuda.flow import predecessors, reverse_postorder
-from qgpu.cuda.ir import BasicBlock, Branch, Const, Function, Jump, Switch, Terminator, successors
+from qgpu.cuda.ir import BasicBlock, Branch, Const, Exit, Function, Jump, Switch, Terminator, successors
 
 
 def remove_unreachable(function: Function) -> Function:
@@ -31,7 +31,7 @@ def retarget(terminator: Terminator, targets: dict[str, str]) -> Terminator:
 
 
 def thread_jumps(function: Function) -> Function:
-    """Edges to a block that only jumps on lead where that block leads."""
+    """Edges to a block that only jumps on lead where that block leads; a jump to a bare exit is an exit."""
     empty = {
         block.label: block.terminator.target
         for block in function.blocks[1:]
@@ -45,7 +45,14 @@ def thread_jumps(function: Function) -> Function:
             end = empty[end]
             passed.add(end)
         targets[label] = end
-    blocks = tuple(replace(block, terminator=retarget(block.terminator, targets)) for block in function.blocks)
+    exits = {block.label: block.terminator for block in function.blocks if not block.instructions}
+
+    def threaded(terminator: Terminator) -> Terminator:
+        terminator = retarget(terminator, targets)
+        ending = exits.get(terminator.target) if isinstance(terminator, Jump) else None
+        return ending if isinstance(ending, Exit) else terminator
+
+    blocks = tuple(replace(block, terminator=threaded(block.terminator)) for block in function.blocks)
     return remove_unreachable(replace(function, blocks=blocks))
 
 
