@@ -83,13 +83,28 @@ class Network:
 
     def save(self, path: Path) -> None:
         """Write one safetensors file (metadata as JSON in its header), to a temporary file first, then rename."""
-        raise NotImplementedError
+        from . import file
+
+        file.write(self, Path(path))
 
     @staticmethod
     def load(path: Path) -> Network:
         """Read a file that ``save`` wrote. Raises ``ValueError`` naming the file and what is wrong with it."""
-        raise NotImplementedError
+        from . import file
+
+        return file.read(Path(path))
 
     def dense(self, name: str) -> Array:
-        """The stock tensor of that name, float32, in the stock shape."""
-        raise NotImplementedError
+        """The stock tensor of that name, float32, in the stock shape. Raises KeyError for a name it does not have."""
+        from .stock import stock_shapes
+
+        result = np.zeros(stock_shapes(self.shape)[name], np.float32)
+        table = {"embed_tokens.weight": self.embedding, "lm_head.weight": self.head}.get(name)
+        if table is not None:
+            result[:, table.dims] = table.codes * table.scales + table.offsets
+        elif name in self.vectors:
+            result[:] = self.vectors[name]
+        elif name in self.sparse:
+            matrix = self.sparse[name]
+            result.reshape(len(result), -1)[matrix.rows, matrix.cols] = matrix.values
+        return result

@@ -1,0 +1,82 @@
+"""cast: a circuit becomes a network. Read this page first: it is the list of stages.
+
+    circuit --validate--> netlist --lower--> rows --schedule--> stages --place--> slots --emit--> weights
+                                                                                  \\--prove--> certificate
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from qgpu.circuit.ir import Circuit
+
+from .emit import Frame, emit, neurons_a_layer
+from .errors import FoundryError
+from .lower import lower
+from .netlist import prune
+from .network import Network
+from .numbers import anchors_for
+from .place import Placement, place, smallest_hidden
+from .schedule import Room, schedule
+from .validate import validate
+
+NEURON_STEP = 64
+RETRIES = 8
+
+
+@dataclass(frozen=True)
+class Options:
+    """Limits of the cast model.
+
+    ``heads``: DeltaNet heads a layer. ``max_intermediate``: neurons a layer. ``intermediate``: the size to write, None: the
+    smallest multiple of 64 that fits. ``hidden``: residual dims in all, None: the smallest multiple of 64 that fits.
+    ``text_dims``: dims (the first ones) left to something else, never read or written. ``max_layers``: a limit on layers.
+    """
+
+    heads: int = 16
+    max_intermediate: int = 6144
+    intermediate: int | None = None
+    hidden: int | None = None
+    text_dims: int = 0
+    max_layers: int = 64
+
+
+def cast(circuit: Circuit, options: Options | None = None) -> Network:
+    """The network of a circuit, with its certificate. Raises FoundryError with every fault of the stage that found some."""
+    options = options or Options()
+    netlist = prune(validate(circuit))
+    lowered = lower(netlist)
+    limit = options.intermediate or options.max_intermediate
+    room = Room(options.heads, limit, options.max_layers)
+    for _ in range(RETRIES):
+        placement = place(schedule(lowered, room))
+        crowded = {layer: count for layer, count in enumerate(neurons_a_layer(placement)) if count > limit}
+        if not crowded:
+            break
+        # clears came on top of a full layer: leave it room for them
+        fewer = dict(room.crowded)
+        fewer |= {layer: fewer.get(layer, limit) - (count - limit) - NEURON_STEP for layer, count in crowded.items()}
+        room = replace(room, crowded=tuple(sorted(fewer.items())))
+    else:
+        layer, count = max(crowded.items(), key=lambda item: item[1])
+        raise FoundryError(circuit.name, "placement", [f"layer {layer} needs {count} neurons, {limit} are allowed"])
+    return emit(placement, frame_of(placement, options))
+
+
+def frame_of(placement: Placement, options: Options) -> Frame:
+    """The model's sizes. FoundryError if the hidden size that was asked for does not hold the circuit."""
+    hidden = options.hidden or smallest_hidden(placement.slots, options.text_dims)
+    needed = placement.slots + options.text_dims + len(anchors_for(hidden))
+    if needed > hidden:
+        alive = placement.schedule.peak
+        raise FoundryError(
+            placement.schedule.lowered.netlist.name,
+            "placement",
+            [
+                f"{needed} residual dims are needed ({alive} live signals, {options.text_dims} for text, "
+                f"{len(anchors_for(hidden))} anchors), hidden is {hidden}"
+            ],
+        )
+    widest = max(neurons_a_layer(placement), default=0)
+    intermediate = options.intermediate or max(1, -(-widest // NEURON_STEP)) * NEURON_STEP
+    return Frame(hidden, intermediate, options.heads, options.text_dims)

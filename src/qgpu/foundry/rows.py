@@ -1,0 +1,64 @@
+"""Rows: the neurons of an MLP before anyone knows which layer, and how far off a neuron can be.
+
+The error model is that of float32 activations (in bfloat16 activations everything here is exact, see ``prove``). An
+error is the largest distance of a signal from its integer, by all that lies above: errors of the inputs grow with the
+coefficients and the slope of the table; summing rounds at each addition; the scale of RMSNorm is off by a common factor,
+which multiplies a neuron's argument, constant included, and so never moves a zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+ULP = 2.0**-24  # half a unit in the last place of a float32 at 1
+SCALE_ERROR = 2.0**-22  # relative error of RMSNorm's scale: rsqrt, product, and the energy of the signals themselves
+CLEAR_ERROR = 2.0**-21  # what clearing a dim leaves behind, relative to what stood there
+CLEAR_ALLOWANCE = 2.0**-15  # allowed for all occupants a dim had before; placement checks it
+FLAT = 0.25  # a step is flat this far around every integer
+FLAT_LIMIT = 0.125  # errors that a step may meet: beyond, the far side of silu shows
+KEY_LIMIT = 0.25  # errors that the sum of a key's literals may have (1/2 is where a row would be missed)
+PASS_LIMIT = 2.0**-8  # a larger error is not passed on: the table is written in steps
+
+
+@dataclass(frozen=True)
+class Row:
+    """One neuron: ``relu(sum(coef * signal) + bias2 / 2)``, or the same without relu if ``linear``."""
+
+    terms: tuple[tuple[int, int], ...]
+    bias2: int
+    linear: bool = False
+
+
+ONE = Row((), 2)
+"""The neuron that is always 1."""
+
+
+def row_reach(row: Row, lo: Sequence[int], hi: Sequence[int]) -> tuple[float, float]:
+    """Largest magnitude of a partial sum of the argument, in any order, and largest value of the argument."""
+    positive = max(row.bias2, 0) / 2
+    negative = max(-row.bias2, 0) / 2
+    top = row.bias2 / 2
+    for signal, coef in row.terms:
+        ends = (coef * lo[signal], coef * hi[signal])
+        positive += max(*ends, 0)
+        negative -= min(*ends, 0)
+        top += max(ends)
+    return max(positive, negative), top
+
+
+def any_order_exact(row: Row, lo: Sequence[int], hi: Sequence[int]) -> bool:
+    """Whether every partial sum is a bfloat16 number: 8 bits, counted in halves where the row has halves."""
+    reach, _ = row_reach(row, lo, hi)
+    return reach * (2 if row.bias2 % 2 else 1) <= 256
+
+
+def row_rounding(row: Row, lo: Sequence[int], hi: Sequence[int]) -> float:
+    """How far float32 rounding alone can move the neuron's output."""
+    reach, top = row_reach(row, lo, hi)
+    return ULP * ((len(row.terms) + 1) * reach + 3 * max(top, 0.0))
+
+
+def spread(terms: Sequence[tuple[int, int]], error: Sequence[float]) -> float:
+    """Error of an integer combination of signals."""
+    return sum(abs(coef) * error[signal] for signal, coef in terms)
