@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from qgpu.circuit.evaluate import Simulator
-from qgpu.circuit.ir import Circuit
-from qgpu.foundry.network import Network
 from transformers import DynamicCache
 from transformers.models.qwen3_5.configuration_qwen3_5 import Qwen3_5TextConfig
 from transformers.models.qwen3_5.modeling_qwen3_5 import Qwen3_5ForCausalLM
 from transformers.utils import logging as transformers_logging
+
+from qgpu.circuit.evaluate import Simulator
+from qgpu.circuit.ir import Circuit
+from qgpu.foundry.network import Network
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

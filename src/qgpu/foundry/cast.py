@@ -28,9 +28,10 @@ RETRIES = 8
 class Options:
     """Limits of the cast model.
 
-    ``heads``: DeltaNet heads a layer. ``max_intermediate``: neurons a layer. ``intermediate``: the size to write, None: the
-    smallest multiple of 64 that fits. ``hidden``: residual dims in all, None: the smallest multiple of 64 that fits.
-    ``text_dims``: dims (the first ones) left to something else, never read or written. ``max_layers``: a limit on layers.
+    ``heads``: DeltaNet heads a layer. ``max_intermediate``: neurons a layer. ``intermediate``: the size to write,
+    None: the smallest multiple of 64 that fits. ``hidden``: residual dims in all, None: the smallest multiple of 64
+    that fits. ``text_dims``: dims (the first ones) left to something else, never read or written. ``max_layers``: a
+    limit on layers.
     """
 
     heads: int = 16
@@ -42,7 +43,8 @@ class Options:
 
 
 def cast(circuit: Circuit, options: Options | None = None) -> Network:
-    """The network of a circuit, with its certificate. Raises FoundryError with every fault of the stage that found some."""
+    """The network of a circuit, with its certificate. Raises FoundryError with every fault of the stage that found
+    some."""
     options = options or Options()
     netlist = prune(validate(circuit))
     lowered = lower(netlist)

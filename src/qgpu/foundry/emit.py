@@ -1,9 +1,9 @@
 """Fifth stage, and the only one that writes weights.
 
-MLP: a neuron's gate is 64 times its argument, its up is 1 (an anchor), its down 1/64 of its weight: silu(64 n) = 64 n, and
-silu(-32) is nothing. A linear neuron has the anchor on its gate and its argument on up; so has a clear, with weight -1.
-DeltaNet: see ``heads``. Nothing reads a constant but through an anchor, so a token without machine dims stays zero
-everywhere.
+MLP: a neuron's gate is 64 times its argument, its up is 1 (an anchor), its down 1/64 of its weight: silu(64 n) = 64
+n, and silu(-32) is nothing. A linear neuron has the anchor on its gate and its argument on up; so has a clear, with
+weight -1. DeltaNet: see ``heads``. Nothing reads a constant but through an anchor, so a token without machine dims
+stays zero everywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from .weights import Array, SparseBuilder
 
 @dataclass(frozen=True)
 class Frame:
-    """Sizes of the model around the circuit: hidden and intermediate size, heads, dims kept free for text (the first)."""
+    """Sizes of the model around the circuit: hidden and intermediate size, heads, dims kept free for text (the
+    first)."""
 
     hidden: int
     intermediate: int

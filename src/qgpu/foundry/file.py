@@ -1,7 +1,8 @@
 """The network file: one safetensors file, sizes and names as JSON in its header.
 
-Tensors are named ``sparse.<name>.rows|cols|values``, ``vector.<name>`` and ``embedding|head.dims|codes|scales|offsets``.
-Indices are written as uint16 where they fit, values and vectors as the bits of bfloat16 numbers (uint16): exact.
+Tensors are named ``sparse.<name>.rows|cols|values``, ``vector.<name>`` and
+``embedding|head.dims|codes|scales|offsets``. Indices are written as uint16 where they fit, values and vectors as the
+bits of bfloat16 numbers (uint16): exact.
 """
 
 from __future__ import annotations
@@ -136,12 +137,14 @@ def check(network: Network) -> list[str]:
             faults.append(f"{label}: codes are {table.codes.shape}, not {(shape.vocabulary, count)}")
         if table.scales.shape != (count,) or table.offsets.shape != (count,):
             faults.append(f"{label}: scales or offsets are not {count} values")
-        if count and (table.dims.min() < 0 or table.dims.max() >= shape.hidden or len(set(table.dims.tolist())) < count):
+        outside = count and (table.dims.min() < 0 or table.dims.max() >= shape.hidden)
+        if outside or len(set(table.dims.tolist())) < count:
             faults.append(f"{label}: dims outside 0..{shape.hidden - 1}, or twice")
     for name, (layer, head, bits, columns) in network.states.items():
         fits = 0 <= layer < shape.layers and layer % 4 != 3 and 0 <= head < shape.linear_heads
         if not (fits and 0 <= bits <= 7 and 1 <= columns <= 64):
-            faults.append(f"state '{name}': layer {layer}, head {head}, {bits} address bits, {columns} columns do not fit")
+            where = f"layer {layer}, head {head}, {bits} address bits, {columns} columns"
+            faults.append(f"state '{name}': {where} do not fit")
     return faults
 
 

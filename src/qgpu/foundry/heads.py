@@ -1,18 +1,19 @@
 """DeltaNet heads: memories and delays as weights.
 
-Key and query, row r: 2048 * (literals of r's address + enables - (their number - 1/2)), through tap 3 of the convolution
-and its SiLU: 1024 on the row that is meant, nothing elsewhere, and after the l2norm exactly 1. A port that is not enabled
-has a zero key. Beta is 1. Value: bit c in dim c, its complement in dim c + 64, each 0 or 1024; unused columns hold a
-constant one, so that half of the 128 dims are always on and the gated norm sees the same energy whatever the data.
+Key and query, row r: 2048 * (literals of r's address + enables - (their number - 1/2)), through tap 3 of the
+convolution and its SiLU: 1024 on the row that is meant, nothing elsewhere, and after the l2norm exactly 1. A port
+that is not enabled has a zero key. Beta is 1. Value: bit c in dim c, its complement in dim c + 64, each 0 or 1024;
+unused columns hold a constant one, so that half of the 128 dims are always on and the gated norm sees the same energy
+whatever the data.
 
 *Quiet* heads have one dim (the last) that holds a constant far above everything else instead, so that the data does
-not matter to the norm at all: delays, and memories with delayed columns where a column is left for it, for both are read
-before their past is there. In a *gather*, whose read is the sum of many rows, the constant is as large as a bit, but stands
-in a row of its own that the query asks for far louder than for the others; that row is written whenever the write port is
-not enabled.
+not matter to the norm at all: delays, and memories with delayed columns where a column is left for it, for both are
+read before their past is there. In a *gather*, whose read is the sum of many rows, the constant is as large as a bit,
+but stands in a row of its own that the query asks for far louder than for the others; that row is written whenever
+the write port is not enabled.
 
-The convolution's taps are the delays; the z gate is the select. A head that can be wiped has A = 1 and a bias of -128 on its
-rate, so that nothing decays unless the wipe line is up; every other head's rate is 1e-35.
+The convolution's taps are the delays; the z gate is the select. A head that can be wiped has A = 1 and a bias of -128
+on its rate, so that nothing decays unless the wipe line is up; every other head's rate is 1e-35.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .network import Shape, Sparse
 from .netlist import Affine, DelayCell, MemoryCell, PortSpec
+from .network import Shape, Sparse
 from .numbers import (
     BETA,
     GATHER_RATIO,

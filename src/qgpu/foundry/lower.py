@@ -1,12 +1,12 @@
 """Second stage: tables become neurons.
 
 Each Sum's tables are written as *ramps*, one neuron a bend, as long as the error that float32 activations would carry
-through them stays small; where it would not, as *steps*, two neurons a change of value, flat around every integer, so that
-errors end there. A sum of many ANDs (a mux) is written *sharp*, one neuron a term with twice the slope: terms that are off
-by one then add exactly nothing, and only as many errors add up as terms can be on.
+through them stays small; where it would not, as *steps*, two neurons a change of value, flat around every integer, so
+that errors end there. A sum of many ANDs (a mux) is written *sharp*, one neuron a term with twice the slope: terms
+that are off by one then add exactly nothing, and only as many errors add up as terms can be on.
 
-The choice is made in topological order. If a reader finds an error too large even for steps (or for the key of a memory),
-the sums above it are made steps as well, and the pass is run again.
+The choice is made in topological order. If a reader finds an error too large even for steps (or for the key of a
+memory), the sums above it are made steps as well, and the pass is run again.
 """
 
 from __future__ import annotations

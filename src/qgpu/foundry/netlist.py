@@ -83,8 +83,8 @@ LayerCell = SumCell | DelayCell | MemoryCell
 @dataclass(frozen=True, eq=False)
 class Netlist:
     """``names``, ``lo``, ``hi``: by signal. ``tokens``: (signal, values by id). ``cells``: in topological order.
-    ``code``: the output word; ``code_of``: int64 [vocabulary]. ``claims``: ranges that whoever built the circuit vouches
-    for, as text.
+    ``code``: the output word; ``code_of``: int64 [vocabulary]. ``claims``: ranges that whoever built the circuit
+    vouches for, as text.
     """
 
     name: str

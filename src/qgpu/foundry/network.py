@@ -1,8 +1,9 @@
 """The foundry's product: a Qwen3.5-shaped network as sparse tensors, and its file.
 
-Everything an engine needs is here and nothing else: no circuit, no names of a machine. Tensor names and shapes are those
-of the stock text model (``embed_tokens.weight``, ``layers.N.linear_attn.in_proj_qkv.weight``, ``layers.N.mlp.gate_proj.weight``,
-``norm.weight``, ``lm_head.weight`` ...), so that a dense checkpoint is a plain scatter of these values into zeros.
+Everything an engine needs is here and nothing else: no circuit, no names of a machine. Tensor names and shapes are
+those of the stock text model (``embed_tokens.weight``, ``layers.N.linear_attn.in_proj_qkv.weight``,
+``layers.N.mlp.gate_proj.weight``, ``norm.weight``, ``lm_head.weight`` ...), so that a dense checkpoint is a plain
+scatter of these values into zeros.
 
 A tensor that is absent is zero, with three exceptions that have a stock default of their own and are always written out
 by ``dense``: RMSNorm weights are stored zero-centred as the stock model does (absent = 0 = scale 1), ``A_log`` and
@@ -67,10 +68,11 @@ class Lookup:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """``sparse``: name -> Sparse (matrices; conv1d.weight as [channels, 4] with the middle dim of the stock shape dropped).
-    ``vectors``: name -> dense float32 vector (A_log, dt_bias, norm weights). ``embedding``, ``head``: see Lookup.
-    ``states``: for each memory of the circuit that a host may want to read: name -> (layer, head, row bits, columns), where
-    column c is stored in value dims (c, c + 64) as bit and complement. ``certificate``: the margin proof's summary.
+    """``sparse``: name -> Sparse (matrices; conv1d.weight as [channels, 4] with the middle dim of the stock shape
+    dropped). ``vectors``: name -> dense float32 vector (A_log, dt_bias, norm weights). ``embedding``, ``head``: see
+    Lookup. ``states``: for each memory of the circuit that a host may want to read: name -> (layer, head, row bits,
+    columns), where column c is stored in value dims (c, c + 64) as bit and complement. ``certificate``: the margin
+    proof's summary.
     """
 
     shape: Shape

@@ -1,13 +1,14 @@
 """Every magnitude that the cast weights are made of, and the arithmetic behind them.
 
-Anchors. A token carries a few constant dims whose squares add up to ``hidden * 4**SCALE_BITS``: RMSNorm then divides by
-exactly ``2**SCALE_BITS``, and every 0/1 signal enters a layer as exactly ``2**-SCALE_BITS``. All weights below that read
-signals are therefore multiplied by ``2**SCALE_BITS``; ``UNIT`` below always means "per unit of the signal's own value".
+Anchors. A token carries a few constant dims whose squares add up to ``hidden * 4**SCALE_BITS``: RMSNorm then divides
+by exactly ``2**SCALE_BITS``, and every 0/1 signal enters a layer as exactly ``2**-SCALE_BITS``. All weights below
+that read signals are therefore multiplied by ``2**SCALE_BITS``; ``UNIT`` below always means "per unit of the signal's
+own value".
 
 Read-out. A memory row holds 64 equal values in 128 dims, so that the gated RMSNorm turns each of them into sqrt(2)
-whatever the data. ``NORM_WEIGHT * READ_GATE * READ_WEIGHT * sqrt(2)`` is 1 - 2.7e-7 in exact arithmetic, found by search
-over bfloat16 numbers (six bits for ``READ_GATE``, so that small multiples of it are still exact), and it is exactly 1 after
-the roundings of a bfloat16 model, in each of the orders in which known engines round.
+whatever the data. ``NORM_WEIGHT * READ_GATE * READ_WEIGHT * sqrt(2)`` is 1 - 2.7e-7 in exact arithmetic, found by
+search over bfloat16 numbers (six bits for ``READ_GATE``, so that small multiples of it are still exact), and it is
+exactly 1 after the roundings of a bfloat16 model, in each of the orders in which known engines round.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def is_bf16(values: Array) -> bool:
 
 
 def anchors_for(hidden: int) -> tuple[float, ...]:
-    """Amplitudes (largest first) whose squares sum to ``hidden * 4**SCALE_BITS``: one for each unit of a base-4 digit."""
+    """Amplitudes (largest first) whose squares sum to ``hidden * 4**SCALE_BITS``: one for each unit of a base-4
+    digit."""
     amplitudes: list[float] = []
     power = 0
     while hidden:

@@ -1,9 +1,9 @@
 """Fourth stage: which residual dim holds which signal, and which MLP clears it.
 
-Signals take *slots*; a slot is a residual dim once the hidden size is known. A slot is free again from the MLP that last
-needs its signal: that MLP (or a later one) subtracts what stands there, and the next occupant may be written by the very
-same MLP, or by any later stage. Slots that nobody has used are taken first, then those that have been free longest; a
-clear goes to the emptiest MLP that may do it.
+Signals take *slots*; a slot is a residual dim once the hidden size is known. A slot is free again from the MLP that
+last needs its signal: that MLP (or a later one) subtracts what stands there, and the next occupant may be written by
+the very same MLP, or by any later stage. Slots that nobody has used are taken first, then those that have been free
+longest; a clear goes to the emptiest MLP that may do it.
 """
 
 from __future__ import annotations

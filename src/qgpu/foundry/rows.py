@@ -2,8 +2,8 @@
 
 The error model is that of float32 activations (in bfloat16 activations everything here is exact, see ``prove``). An
 error is the largest distance of a signal from its integer, by all that lies above: errors of the inputs grow with the
-coefficients and the slope of the table; summing rounds at each addition; the scale of RMSNorm is off by a common factor,
-which multiplies a neuron's argument, constant included, and so never moves a zero.
+coefficients and the slope of the table; summing rounds at each addition; the scale of RMSNorm is off by a common
+factor, which multiplies a neuron's argument, constant included, and so never moves a zero.
 """
 
 from __future__ import annotations

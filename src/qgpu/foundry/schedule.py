@@ -1,13 +1,13 @@
 """Third stage: which layer computes what.
 
-A layer is two *stages*: its DeltaNet (stage 2 l; absent in every fourth layer) and its MLP (stage 2 l + 1). A cell reads
-what stood before its stage and delivers at it. Sums go to MLPs, memories and delays to DeltaNets.
+A layer is two *stages*: its DeltaNet (stage 2 l; absent in every fourth layer) and its MLP (stage 2 l + 1). A cell
+reads what stood before its stage and delivers at it. Sums go to MLPs, memories and delays to DeltaNets.
 
-First few layers: list scheduling, the cells with the longest way still to go first, each as early as heads and neurons
-allow. Then few live dims: cells move within the slack they have. What moves together is a *cluster*, the cells of one stage
-that read exactly the same signals (a decoder, the bits of one sum): alone, none of them would gain by moving. A move costs
-the stages that its inputs have to stay alive for, and gains those that its outputs are not; stages near the peak
-weigh more, and the sweeps are repeated with new weights. The best schedule seen is kept.
+First few layers: list scheduling, the cells with the longest way still to go first, each as early as heads and
+neurons allow. Then few live dims: cells move within the slack they have. What moves together is a *cluster*, the
+cells of one stage that read exactly the same signals (a decoder, the bits of one sum): alone, none of them would gain
+by moving. A move costs the stages that its inputs have to stay alive for, and gains those that its outputs are not;
+stages near the peak weigh more, and the sweeps are repeated with new weights. The best schedule seen is kept.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Room:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """``stage``: by cell number. ``layers``: a multiple of four. ``birth``, ``death``: by signal; birth is the stage that
-    delivers it (-1: the embedding, None: never), death the MLP stage from which on its dim can be another's."""
+    """``stage``: by cell number. ``layers``: a multiple of four. ``birth``, ``death``: by signal; birth is the stage
+    that delivers it (-1: the embedding, None: never), death the MLP stage from which on its dim can be another's."""
 
     lowered: Lowered
     stage: tuple[int, ...]

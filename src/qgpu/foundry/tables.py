@@ -1,11 +1,12 @@
 """A table over a small integer as a few neurons: where it bends, or where it steps.
 
 Both ways of writing a table start at a *pivot*: to its right everything is made of pieces that are zero left of
-themselves, to its left of pieces that are zero right of themselves; what the table holds at the pivot is a constant. The
-pivot therefore decides the number of pieces, the constant, and how large their sums get. Tables of the same argument look
-for a pivot together, because equal pieces are one neuron.
+themselves, to its left of pieces that are zero right of themselves; what the table holds at the pivot is a constant.
+The pivot therefore decides the number of pieces, the constant, and how large their sums get. Tables of the same
+argument look for a pivot together, because equal pieces are one neuron.
 
-``ramps``: relu(n - j), one a change of slope. ``steps``: 1 from m on (or up to m), two neurons each, one a change of value.
+``ramps``: relu(n - j), one a change of slope. ``steps``: 1 from m on (or up to m), two neurons each, one a change of
+value.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ Table = tuple[int, tuple[int, ...]]
 """First argument, and the values from there on."""
 
 Piece = tuple[int, int, int]
-"""side, position, weight. Side 1 acts to the right of (a step: from) the position, side -1 to the left of (up to) it."""
+"""side, position, weight. Side 1 acts to the right of (a step: from) the position, side -1 to the left of (up to)
+it."""
 
 
 def ramps(table: Table, pivot: int) -> tuple[int, list[Piece]]:

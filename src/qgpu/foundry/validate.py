@@ -1,8 +1,8 @@
 """First stage: is this circuit one that layers can hold? Every fault is found before anything is reported.
 
-The law of the machine shows here as a plain cycle: a layer's state is written from that layer's input and read after the
-write, so whatever a memory's write depends on must stand *above* it, and whatever depends on its read stands below. A
-value that depends on an old value of the same memory has to come back in a token.
+The law of the machine shows here as a plain cycle: a layer's state is written from that layer's input and read after
+the write, so whatever a memory's write depends on must stand *above* it, and whatever depends on its read stands
+below. A value that depends on an old value of the same memory has to come back in a token.
 """
 
 from __future__ import annotations
@@ -274,8 +274,8 @@ def _loops(
             trail = list(path)
             loop = [_label(cells[number], names) for number in reversed(trail[trail.index(at) :])]
             yield (
-                "these depend on each other within one token: " + " -> ".join([*loop, loop[0]]) + "; a state written in "
-                "a layer cannot depend on a read of the same or a deeper layer, send the value in a token"
+                f"these depend on each other within one token: {' -> '.join([*loop, loop[0]])}; a state written in a "
+                "layer cannot depend on a read of the same or a deeper layer, send the value in a token"
             )
         done |= set(path)
 
