@@ -84,7 +84,8 @@ __QGPU_INDEX__(gridDim, nctaid)
 
 static constexpr int warpSize = 32;
 
-// ---- Integer functions. CUDA overloads min, max and abs for every integer type. ----
+// ---- Integer functions. CUDA overloads min, max and abs for every integer type. What could overflow is computed
+// unsigned: the compiler takes signed overflow as a promise that it does not happen.
 
 #define __QGPU_MINMAX__(T) \
   __QGPU_BOTH__ constexpr T min(T a, T b) { return b < a ? b : a; } \
@@ -101,11 +102,13 @@ __QGPU_BOTH__ constexpr unsigned min(int a, unsigned b) { return min((unsigned)a
 __QGPU_BOTH__ constexpr unsigned min(unsigned a, int b) { return min(a, (unsigned)b); }
 __QGPU_BOTH__ constexpr unsigned max(int a, unsigned b) { return max((unsigned)a, b); }
 __QGPU_BOTH__ constexpr unsigned max(unsigned a, int b) { return max(a, (unsigned)b); }
-__QGPU_BOTH__ constexpr int abs(int a) { return a < 0 ? -a : a; }
-__QGPU_BOTH__ constexpr long abs(long a) { return a < 0 ? -a : a; }
-__QGPU_BOTH__ constexpr long long abs(long long a) { return a < 0 ? -a : a; }
-__QGPU_BOTH__ long labs(long a) { return a < 0 ? -a : a; }
-__QGPU_BOTH__ long long llabs(long long a) { return a < 0 ? -a : a; }
+__QGPU_BOTH__ constexpr int abs(int a) { return a < 0 ? (int)(0u - (unsigned)a) : a; }
+__QGPU_BOTH__ constexpr long abs(long a) { return a < 0 ? (long)(0ul - (unsigned long)a) : a; }
+__QGPU_BOTH__ constexpr long long abs(long long a) {
+  return a < 0 ? (long long)(0ull - (unsigned long long)a) : a;
+}
+__QGPU_BOTH__ long labs(long a) { return abs(a); }
+__QGPU_BOTH__ long long llabs(long long a) { return abs(a); }
 __QGPU_BOTH__ unsigned umin(unsigned a, unsigned b) { return a < b ? a : b; }
 __QGPU_BOTH__ unsigned umax(unsigned a, unsigned b) { return a > b ? a : b; }
 
@@ -113,8 +116,8 @@ __QGPU__ int __popc(unsigned x) { return __builtin_popcount(x); }
 __QGPU__ int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 __QGPU__ int __clz(int x) { return __builtin_clzg((unsigned)x, 32); }
 __QGPU__ int __clzll(long long x) { return __builtin_clzg((unsigned long long)x, 64); }
-__QGPU__ int __ffs(int x) { return x ? 32 - __clz(x & -x) : 0; }
-__QGPU__ int __ffsll(long long x) { return x ? 64 - __clzll(x & -x) : 0; }
+__QGPU__ int __ffs(unsigned x) { return x ? 32 - __clz(x & (0u - x)) : 0; }
+__QGPU__ int __ffsll(unsigned long long x) { return x ? 64 - __clzll(x & (0ull - x)) : 0; }
 __QGPU__ unsigned __brev(unsigned x) { return __builtin_bitreverse32(x); }
 __QGPU__ unsigned long long __brevll(unsigned long long x) { return __builtin_bitreverse64(x); }
 __QGPU__ unsigned __byte_perm(unsigned x, unsigned y, unsigned s) { return __nvvm_prmt(x, y, s); }
@@ -122,7 +125,9 @@ __QGPU__ int __mulhi(int a, int b) { return __nvvm_mulhi_i(a, b); }
 __QGPU__ unsigned __umulhi(unsigned a, unsigned b) { return __nvvm_mulhi_ui(a, b); }
 __QGPU__ long long __mul64hi(long long a, long long b) { return __nvvm_mulhi_ll(a, b); }
 __QGPU__ unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return __nvvm_mulhi_ull(a, b); }
-__QGPU__ int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
+__QGPU__ int __mul24(int a, int b) {
+  return (unsigned)((int)((unsigned)a << 8) >> 8) * (unsigned)((int)((unsigned)b << 8) >> 8);
+}
 __QGPU__ unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
 __QGPU__ int __hadd(int a, int b) { return (a & b) + ((a ^ b) >> 1); }
 __QGPU__ int __rhadd(int a, int b) { return (a | b) - ((a ^ b) >> 1); }
@@ -189,7 +194,7 @@ __QGPU_ATOMIC__(atomicDec, dec, unsigned, unsigned, ui)
 #undef __QGPU_ATOMIC_ORDER__
 #undef __QGPU_ATOMIC_BITS__
 #undef __QGPU_ATOMIC__
-__QGPU__ int atomicSub(int* p, int v) { return atomicAdd(p, -v); }
+__QGPU__ int atomicSub(int* p, int v) { return atomicAdd(p, (int)(0u - (unsigned)v)); }
 __QGPU__ unsigned atomicSub(unsigned* p, unsigned v) { return atomicAdd(p, 0u - v); }
 
 #define __QGPU_CAS__(T) \
