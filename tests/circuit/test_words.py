@@ -241,3 +241,39 @@ def test_mux(width: int, cases: list[int]) -> None:
         p, q, k = inputs["p"][1][n], inputs["q"][1][n], inputs["k"][1][n]
         assert got["m"][n] == [p, ~q & top, 5 & top, 0][k]
         assert got["free"][n] == [9 & top, 0, 6 & top, 0][k]
+
+
+def product(x: int, y: int, m: int, n: int, is_signed: int) -> int:
+    return signed(x, m) * signed(y, n) if is_signed else x * y
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(1, 12),
+    st.integers(1, 12),
+    st.integers(1, 26),
+    st.sampled_from([3, 7, 15, 31]),
+    st.lists(st.integers(0, (1 << 52) - 1), min_size=1, max_size=60),
+)
+def test_multiply(m: int, n: int, width: int, limit: int, cases: list[int]) -> None:
+    tops = (1 << m) - 1, (1 << n) - 1
+    pairs = [(c & tops[0], c >> 12 & tops[1]) for c in cases] + [tops, (tops[0], 0), (1, tops[1])]
+    pairs += [(1 << (m - 1), 1 << (n - 1)), (1 << (m - 1), tops[1] >> 1)]
+    added = [c >> 24 & ((1 << width) - 1) for c in cases] + [(1 << width) - 1, 0, 1, 5 % (1 << width), 0]
+    flags = [c & 1 for c in cases] + [1, 0, 1, 1, 0]
+
+    def build(b: Builder, i: dict[str, Word]) -> dict[str, Word]:
+        x, y = i["x"], i["y"]
+        return {
+            "plain": w.multiply(b, "plain", x, y, limit=limit),
+            "signed": w.multiply(b, "signed", x, y, width, signed=True, limit=limit),
+            "mad": w.multiply(b, "mad", x, y, width, signed=i["s"][0], addend=i["z"], limit=limit),
+        }
+
+    inputs = {"x": (m, [p for p, _ in pairs]), "y": (n, [q for _, q in pairs]), "z": (width, added), "s": (1, flags)}
+    got, _ = run(build, inputs)
+    top = (1 << width) - 1
+    for k, (x, y) in enumerate(pairs):
+        assert got["plain"][k] == x * y
+        assert got["signed"][k] == product(x, y, m, n, 1) & top
+        assert got["mad"][k] == product(x, y, m, n, flags[k]) + added[k] & top

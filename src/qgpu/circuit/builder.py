@@ -24,14 +24,12 @@ from .ir import (
     Memory,
     Port,
     Signal,
-    Sum,
-    Term,
     Token,
-    constant,
     total,
 )
 from .memory import Field, check_port, columns_of
-from .tables import LARGEST_SUM, Table, Values, best_anchor, is_affine, split, values
+from .sums import Part, affine_sum, parts_of, sum_cell
+from .tables import LARGEST_SUM, Table, values
 from .word import Word, same_width
 
 
@@ -141,11 +139,7 @@ class Builder:
 
     def lookups(self, name: str, arg: Expr, tables: Mapping[str, Table]) -> dict[str, Expr]:
         """Several tables of the same integer, ``name.<key>`` each, made to share their neurons. One level."""
-        full = self.path(name)
-        entries = {key: values(f"lookup '{full}.{key}'", arg, table) for key, table in tables.items()}
-        curved = tuple(entry for entry in entries.values() if not is_affine(entry))
-        anchor = best_anchor(curved) if curved else 0
-        return {key: self._sum(f"{name}.{key}", [(arg, entry, anchor)]) for key, entry in entries.items()}
+        return self.sums({f"{name}.{key}": [(arg, table)] for key, table in tables.items()}, strip=f"{name}.")
 
     def lookup_word(self, name: str, arg: Expr, table: Callable[[int], int], width: int) -> Word:
         """The low ``width`` bits of ``table(arg)``, sharing their neurons. One level."""
@@ -157,58 +151,45 @@ class Builder:
     ) -> Expr:
         """The sum of many tables, each of its own expression: one signal, one level.
 
-        ``lo``, ``hi``: a range of the sum that is narrower than its tables show (say, because the terms exclude each
-        other); a claim, which the evaluator checks.
+        ``lo``, ``hi`` (both or none): a range of the sum that is narrower than its tables show (say, because the terms
+        exclude each other); a claim, which the evaluator checks.
         """
-        full = self.path(name)
-        made: list[tuple[Expr, Values, int | None]] = []
-        for index, (arg, table) in enumerate(terms):
-            made.append((arg, values(f"sum '{full}', term {index}", arg, table), None))
-        return self._sum(name, made, lo, hi)
+        bounds = {} if lo is None or hi is None else {name: (lo, hi)}
+        return self.sums({name: terms}, bounds)[name]
 
-    def _sum(
+    def sums(
         self,
-        name: str,
-        terms: Sequence[tuple[Expr, Values, int | None]],
-        lo: int | None = None,
-        hi: int | None = None,
-        fresh: bool = False,
-    ) -> Expr:
-        """A Sum cell of (argument, table, anchor), None: the best. The constants of the tables go into the
-        expression."""
-        low = sum(min(table) for _, table, _ in terms) if lo is None else lo
-        high = sum(max(table) for _, table, _ in terms) if hi is None else hi
-        if all(is_affine(table) for _, table, _ in terms) and not fresh:
-            self._reserve(name)
-            return _affine_sum(terms, low, high)
-        base = 0
-        parts: list[Term] = []
-        for arg, table, anchor in terms:
-            self._check_weight(name, arg)
-            middle, rising, falling = split(table, best_anchor((table,)) if anchor is None else anchor)
-            base += middle
-            parts += [Term(a, t) for a, t in ((arg, rising), (-arg, falling)) if any(t)]
-        if low - base < 0 and high - base <= 0:
-            inverse = self._signal(name, base - high, base - low)
-            self.cells.append(Sum(inverse, tuple(Term(p.arg, tuple(-entry for entry in p.table)) for p in parts)))
-            return base - inverse.expr
-        signal = self._signal(name, low - base, high - base)
-        self.cells.append(Sum(signal, tuple(parts)))
-        return signal.expr + base
+        terms: Mapping[str, Iterable[tuple[Expr, Table]]],
+        bounds: Mapping[str, tuple[int, int]] | None = None,
+        strip: str = "",
+    ) -> dict[str, Expr]:
+        """Several sums at once, by name: tables of the same argument share their neurons across all of them. One level.
 
-    def _check_weight(self, name: str, arg: Expr) -> None:
-        if arg.weight > LARGEST_SUM:
-            raise CircuitError(
-                f"'{self.path(name)}': the coefficients of {_short(arg)} add up to {arg.weight}; "
-                f"a gate is exact in bfloat16 up to {LARGEST_SUM}, so split the table into two levels"
-            )
+        ``bounds``: claimed ranges, as ``lo`` and ``hi`` of ``sum_of``. ``strip``: left off the names in the answer.
+        """
+        made = {}
+        for name, parts in parts_of(self.path(""), terms).items():
+            bound = (bounds or {}).get(name)
+            free = affine_sum(parts, bound)
+            if free is None:
+                made[name.removeprefix(strip)] = self._sum(name, parts, bound)
+            else:
+                self._reserve(name)
+                made[name.removeprefix(strip)] = free
+        return made
+
+    def _sum(self, name: str, parts: Sequence[Part], bound: tuple[int, int] | None) -> Expr:
+        cell, result = sum_cell(self.path(name), parts, bound, lambda lo, hi: self._signal(name, lo, hi))
+        self.cells.append(cell)
+        return result
 
     def buffer(self, name: str, arg: Expr) -> Expr:
-        """``arg`` as one signal of its own (useful when a wide expression is used deep down). One level, one neuron."""
+        """``arg`` as one signal of its own (useful where a wide expression is used deep down). One level, one
+        neuron."""
         if not arg.terms:
             self._reserve(name)
             return arg
-        return self._sum(name, [(arg, tuple(range(arg.lo, arg.hi + 1)), None)], fresh=True)
+        return self._sum(name, [(arg, tuple(range(arg.lo, arg.hi + 1)), None)], None)
 
     def gated(self, condition: Expr, arg: Expr, table: Table) -> list[tuple[Expr, Table]]:
         """Terms for ``sum_of`` that are ``table(arg)`` where ``condition`` is 1 and zero elsewhere.
@@ -231,7 +212,7 @@ class Builder:
         for index, bit in enumerate(flat):
             if not bit.is_bit:
                 raise CircuitError(
-                    f"'{self.path(name)}': input {index} ({_short(bit)}) ranges over {bit.lo}..{bit.hi}, "
+                    f"'{self.path(name)}': input {index} ({bit.short()}) ranges over {bit.lo}..{bit.hi}, "
                     f"a bit (0..1) is needed"
                 )
         return flat
@@ -376,21 +357,3 @@ def _bit_of(table: Callable[[int], int], index: int) -> Callable[[int], int]:
 
 def _times(factor: int) -> Callable[[int], int]:
     return lambda n: n * factor
-
-
-def _affine_sum(terms: Sequence[tuple[Expr, Values, int | None]], lo: int, hi: int) -> Expr:
-    parts = []
-    for arg, table, _ in terms:
-        slope = table[1] - table[0] if len(table) > 1 else 0
-        parts.append((arg - arg.lo) * slope + table[0])
-    result = total(parts)
-    if not result.terms:
-        return constant(result.const)
-    low, high = max(lo, result.lo), min(hi, result.hi)
-    return result if (low, high) == (result.lo, result.hi) else result.assume(low, high)
-
-
-def _short(arg: Expr) -> str:
-    """An expression as text that stays readable when it has hundreds of terms."""
-    text = repr(arg)
-    return text if len(text) <= 80 else f"{text[:60]}... ({len(arg.terms)} terms)"

@@ -121,6 +121,7 @@ class Cost:
     sums: int
     terms: int
     neurons: int
+    reach: int = 0
     tokens: int = 0
     delays: int = 0
     memories: int = 0
@@ -140,4 +141,18 @@ def cost(cells: Sequence[Cell]) -> Cost:
                 ramps.update((key, j + term.arg.lo - term.arg.const) for j in kinks(term.table))
     depth = max(levels(cells).values(), default=0)
     counts = {kind: len(found) for kind, found in kinds.items()}
-    return Cost(depth, counts[Sum], terms, len(ramps), counts[Token], counts[Delay], counts[Memory])
+    reach = max((_reach(cell) for cell in cells if isinstance(cell, Sum)), default=0)
+    return Cost(depth, counts[Sum], terms, len(ramps), reach, counts[Token], counts[Delay], counts[Memory])
+
+
+def _reach(cell: Sum) -> int:
+    """A bound for every partial sum: terms apart, but of a table that is split at an anchor only one side is ever
+    active."""
+    sides: dict[Hashable, tuple[int, int]] = {}
+    for term in cell.terms:
+        ramps = [change * (len(term.table) - 1 - j) for j, change in kinks(term.table).items()]
+        up, down = sum(r for r in ramps if r > 0), -sum(r for r in ramps if r < 0)
+        both = frozenset(frozenset(arg.terms.items()) for arg in (term.arg, -term.arg))
+        before = sides.get((both, abs(term.arg.const)), (0, 0))
+        sides[both, abs(term.arg.const)] = max(before[0], up), max(before[1], down)
+    return max(sum(up for up, _ in sides.values()), sum(down for _, down in sides.values()), 0)

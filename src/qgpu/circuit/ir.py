@@ -140,6 +140,11 @@ class Expr:
         parts = [f"{coef:+d}*{signal.name}" for signal, coef in self.terms.items()]
         return " ".join(parts + [f"{self.const:+d}"] if self.const or not parts else parts)
 
+    def short(self) -> str:
+        """As text that stays readable when there are hundreds of terms."""
+        text = repr(self)
+        return text if len(text) <= 80 else f"{text[:60]}... ({len(self.terms)} terms)"
+
 
 def constant(value: int) -> Expr:
     return Expr({}, value)

@@ -20,6 +20,9 @@ Values = tuple[int, ...]
 LARGEST_SUM = 256
 """Integers up to here are exact in bfloat16, so sums that stay below are exact in any order."""
 
+COMFORTABLE_SUM = 64
+"""Sums up to here leave room for several tables in one cell."""
+
 
 def values(where: str, arg: Expr, table: Table) -> Values:
     """The table's values at ``arg.lo`` .. ``arg.hi``. A mapping's missing entries are zero; a sequence starts at
@@ -59,7 +62,7 @@ def split(table: Values, anchor: int) -> tuple[int, Values, Values]:
     return base, right, left[::-1]
 
 
-def _largest_sum(ramps: Mapping[int, int], last: int) -> int:
+def largest_sum(ramps: Mapping[int, int], last: int) -> int:
     """The largest magnitude that a partial sum of the ramps can reach, in whatever order they are added."""
     terms = [change * (last - j) for j, change in ramps.items()]
     return max(sum(t for t in terms if t > 0), -sum(t for t in terms if t < 0))
@@ -69,11 +72,11 @@ def _largest_sum(ramps: Mapping[int, int], last: int) -> int:
 def best_anchor(tables: tuple[Values, ...]) -> int:
     """The anchor with the fewest ramps for all these tables over one argument together.
 
-    Ties go to sums that stay exact in bfloat16, then to constants of zero, then to ramps on one side only, then to the
-    lowest.
+    Ties go to the smallest sums (but below COMFORTABLE_SUM all are equal), then to few constants, then to ramps on one
+    side only, then to the lowest.
     """
 
-    def rank(anchor: int) -> tuple[int, bool, int, int, int]:
+    def rank(anchor: int) -> tuple[int, int, int, int, int]:
         rising: set[int] = set()
         falling: set[int] = set()
         largest = constants = 0
@@ -83,8 +86,9 @@ def best_anchor(tables: tuple[Values, ...]) -> int:
             rising |= up.keys()
             falling |= down.keys()
             last = len(table) - 1
-            largest = max(largest, _largest_sum(up, last), _largest_sum(down, last))
+            largest += max(largest_sum(up, last), largest_sum(down, last))
             constants += base != 0
-        return len(rising) + len(falling), largest > LARGEST_SUM, constants, bool(rising) + bool(falling), anchor
+        sides = bool(rising) + bool(falling)
+        return len(rising) + len(falling), max(largest, COMFORTABLE_SUM), constants, sides, anchor
 
     return min(range(len(tables[0])), key=rank)

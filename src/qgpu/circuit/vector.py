@@ -98,7 +98,7 @@ class ExprBlock:
             return None
         row, instance = found
         _, user, arg = self._claims[row]
-        what = f"an input of '{user}', {shortened(arg)},"
+        what = f"an input of '{user}', {arg.short()},"
         return Violation(what, int(claimed[row, instance]), arg.lo, arg.hi, instance)
 
 
@@ -151,9 +151,3 @@ class SumStage:
         for count, sources in self._steps:
             out[:count] += operands[sources]
         return None
-
-
-def shortened(arg: Expr) -> str:
-    """An expression as text that stays readable when it has hundreds of terms."""
-    text = repr(arg)
-    return text if len(text) <= 80 else f"{text[:60]}... ({len(arg.terms)} terms)"

@@ -26,6 +26,7 @@ from .adders import (
 from .builder import Builder
 from .ir import CircuitError, Expr, Port, total
 from .memory import LARGEST_ADDRESS, Field
+from .multiply import compress, multiply
 from .tables import Table
 from .word import Word, same_width
 
@@ -39,6 +40,7 @@ __all__ = [
     "and_words",
     "carry_into",
     "compare",
+    "compress",
     "decode",
     "decrement",
     "encode",
@@ -50,6 +52,7 @@ __all__ = [
     "lowest_set",
     "lowest_set_after",
     "merge",
+    "multiply",
     "negate",
     "or_words",
     "population_count",
