@@ -250,22 +250,25 @@ class Builder:
         """One level, at most two neurons a bit."""
         return self.mux(name, [(condition, then), (~condition, otherwise)])
 
-    def mux(self, name: str, choices: Sequence[tuple[Expr, Word]]) -> Word:
-        """The word whose condition is 1; zero if none is. At most one condition may be 1 (a claim).
+    def mux(self, name: str, choices: Sequence[tuple[Expr | Sequence[Expr], Word]]) -> Word:
+        """The word whose condition is 1 (or all of whose conditions are); zero if there is none.
 
-        One level, one neuron for each condition and bit; constants cost less, and words of constants alone nothing.
+        At most one word may be chosen at a token (a claim). One level, one neuron for each choice and bit; constants
+        cost less, and words of constants with single conditions nothing.
         """
         if not choices:
             raise CircuitError(f"mux '{self.path(name)}': there is nothing to choose from")
-        self._bits(name, [condition for condition, _ in choices])
-        width = same_width(f"mux '{self.path(name)}'", *(word for _, word in choices))
+        flat = [((cond,) if isinstance(cond, Expr) else tuple(cond), word) for cond, word in choices]
+        self._bits(name, [bit for conditions, _ in flat for bit in conditions])
+        width = same_width(f"mux '{self.path(name)}'", *(word for _, word in flat))
         bits = []
         for i in range(width):
-            terms = [
-                (condition + word[i], _is(2)) if word[i].terms else (condition, _times(word[i].const))
-                for condition, word in choices
+            pins = [
+                (*conditions, word[i]) if word[i].terms else conditions
+                for conditions, word in flat
+                if _may_be_1(word[i])
             ]
-            bits.append(self.sum_of(f"{name}.bit{i}", terms, 0, 1))
+            bits.append(self.sum_of(f"{name}.bit{i}", [(total(group), _is(len(group))) for group in pins], 0, 1))
         return Word(self.path(name), tuple(bits))
 
     # time and memory
@@ -349,6 +352,10 @@ class Builder:
 
 def _is(value: int) -> Callable[[int], int]:
     return lambda n: int(n == value)
+
+
+def _may_be_1(bit: Expr) -> bool:
+    return bool(bit.terms or bit.const)
 
 
 def _bit_of(table: Callable[[int], int], index: int) -> Callable[[int], int]:

@@ -88,7 +88,7 @@ class MemoryStage:
         rows = self._block.rows
         # Pins as [pin, memory] arrays of rows in the block's result.
         (self._write_address, self._write_enable), (self._read_address, self._read_enable) = (
-            (rows[np.array(address, np.intp).T.reshape(bits, -1)], rows[np.array(enable, np.intp).T])
+            (rows[np.array(address, np.intp).T.reshape(bits, len(memories))], rows[np.array(enable, np.intp).T])
             for address, enable in ports
         )
         self._wipe = rows[np.array(wipes, np.intp)]
