@@ -169,11 +169,12 @@ def _instruction(t: Translation, instruction: ptx.Instruction) -> None:
     if handler is not None:
         handler(t, instruction)
         return
+    if instruction.opcode in HINTS:
+        raise Refused(HINTS[instruction.opcode])
     if any(name in ("f16", "f32", "f64", "f16x2", "bf16", "bf16x2") for name in instruction.modifiers):
         raise Refused(FLOATING)
-    if any(known.split(".")[0] == instruction.opcode for known in _HANDLERS):
-        raise Refused(HINTS.get(instruction.opcode, "this form of the instruction is not there"))
-    raise Refused(HINTS.get(instruction.opcode, "this instruction is not there"))
+    known = any(key.split(".")[0] == instruction.opcode for key in _HANDLERS)
+    raise Refused("this form of the instruction is not there" if known else "this instruction is not there")
 
 
 # ---- Control flow ----

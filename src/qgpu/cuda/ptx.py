@@ -249,6 +249,8 @@ def readable_name(name: str) -> str:
         while end < len(name) and name[end].isdigit():
             end += 1
         length = int(name[position:end][:6])
+        if end + length > len(name):
+            return name
         parts.append(name[end : end + length])
         position = end + length
         if not nested:

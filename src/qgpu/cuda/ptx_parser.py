@@ -165,6 +165,8 @@ class _Parser:
                 type_name = directive
             elif not (pointer and f".{directive}" in SPACES) and directive not in ("texref", "samplerref", "surfref"):
                 cursor.fail_at_previous("a type such as .u32")
+        if not type_name and not cursor.tokens[cursor.index - 1].text.endswith("ref"):
+            cursor.fail("a type such as .u32")
         name = cursor.expect_kind("word", "the name of a parameter").text
         size = TYPE_BYTES.get(type_name, 0)
         align = align or size

@@ -134,7 +134,7 @@ def _load(t: Translation, instruction: ptx.Instruction) -> None:
 
 
 def _extend(t: Translation, access: _Access, source: Operand, dest: Reg) -> None:
-    if access.width * 8 == dest.type:
+    if access.width * 8 == dest.type and source.type is dest.type:
         t.compute("mov", dest.type, source, dest=dest)
     else:
         extension = "sext" if access.type[0] == "s" else "zext"
