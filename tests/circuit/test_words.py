@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 from hypothesis import given, settings
@@ -10,7 +11,8 @@ from tests.circuit.harness import run
 
 from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
-from qgpu.circuit.ir import Expr
+from qgpu.circuit.evaluate import Simulator
+from qgpu.circuit.ir import Expr, Port
 from qgpu.circuit.word import Word
 
 few = settings(max_examples=25, deadline=None)
@@ -277,3 +279,93 @@ def test_multiply(m: int, n: int, width: int, limit: int, cases: list[int]) -> N
         assert got["plain"][k] == x * y
         assert got["signed"][k] == product(x, y, m, n, 1) & top
         assert got["mad"][k] == product(x, y, m, n, flags[k]) + added[k] & top
+
+
+@settings(max_examples=5, deadline=None)
+@given(
+    st.lists(st.tuples(*[st.integers(0, (1 << 32) - 1)] * 2, st.integers(0, (1 << 64) - 1)), min_size=40, max_size=60)
+)
+def test_multiply_32_by_32(cases: list[tuple[int, int, int]]) -> None:
+    """All ones, where every column is as full as it gets, and the signed extremes among them."""
+    top, low = (1 << 32) - 1, 1 << 31
+    extremes = [top, low, low - 1, 0, 1]
+    cases = [*cases, *((x, y, z) for x in extremes for y in extremes for z in (0, (1 << 64) - 1))]
+
+    def build(b: Builder, i: dict[str, Word]) -> dict[str, Word]:
+        x, y, z = i["x"], i["y"], i["z"]
+        return {
+            "mad": w.multiply(b, "mad", x, y, signed=b.token("s", lambda n: n & 1), addend=z),
+            "low": w.multiply(b, "low", x, y, 32, addend=z[:32]),
+        }
+
+    inputs = {name: (64 if name == "z" else 32, [case[k] for case in cases]) for k, name in enumerate("xyz")}
+    got, _ = run(build, inputs)
+    for k, (x, y, z) in enumerate(cases):
+        assert got["mad"][k] == product(x, y, 32, 32, k & 1) + z & ((1 << 64) - 1)
+        assert got["low"][k] == x * y + z & top
+
+
+def test_register_file() -> None:
+    """Two read ports, banks, write before read, a wipe: against a dictionary."""
+    rng = random.Random(3)
+    width, count = 9, 400
+    rows = rng.sample(range(1 << width), 24)
+    tokens = [
+        (
+            rng.choice(rows),
+            rng.choice(rows),
+            rng.choice(rows),
+            rng.randrange(256),
+            rng.random() < 0.5,
+            rng.random() < 0.02,
+        )
+        for _ in range(count)
+    ]
+    b = Builder("registers", count)
+    fields = [("write", width), ("first", width), ("second", width), ("data", 8), ("enable", 1), ("wipe", 1)]
+    words = {
+        name: b.token_word(name, [int(token[k]) for token in tokens], size) for k, (name, size) in enumerate(fields)
+    }
+    ports = w.register_file(
+        b,
+        "r",
+        [w.Field("value", words["data"], complement=True)],
+        w.Access(words["write"], tuple(words["enable"])),
+        [w.Access(words["first"]), w.Access(words["second"], (words["data"][0],))],
+        wipe=words["wipe"][0],
+    )
+    for k, port in enumerate(ports):
+        b.probe(f"port{k}", port["value"])
+        b.probe(f"port{k}.not", port["value.not"])
+    simulator = Simulator(b.finish(b.token_word("id", range(count), 9), range(count)))
+    held: dict[int, int] = {}
+    for token, (write, first, second, data, enable, wipe) in enumerate(tokens):
+        simulator.step(token)
+        if wipe:
+            held.clear()
+        if enable:
+            held[write] = data
+        for name, row, on in (("port0", first, True), ("port1", second, data & 1)):
+            value = held.get(row) if on else None
+            assert simulator.probe_word(name) == (value or 0)
+            assert simulator.probe_word(f"{name}.not") == (0 if value is None else value ^ 255)
+    stored, written = simulator.memory(f"r.port0.bank{rows[0] >> 7}")
+    assert bool(written[rows[0] & 127, 0]) == (rows[0] in held)
+    assert int(stored[rows[0] & 127, 0]) == held.get(rows[0], 0)
+
+
+def test_snapshot_and_reset() -> None:
+    b = Builder("c", 16)
+    x = b.token_word("x", range(16), 2)
+    old = b.memory("m", [w.Field("f", x)], Port((), (x[1],)), Port(()))["f"]
+    late = b.delay("late", x)
+    simulator = Simulator(b.finish(Word("code", (*old, *late)), range(16)), 2)
+    simulator.step([3, 2])
+    saved = simulator.snapshot()
+    following = simulator.step([1, 1]).tolist()
+    assert following == [3 + 4 * 3, 2 + 4 * 2]
+    simulator.step([2, 0])
+    simulator.restore(saved)
+    assert simulator.step([1, 1]).tolist() == following
+    simulator.reset()
+    assert simulator.step([1, 1]).tolist() == [0, 0]

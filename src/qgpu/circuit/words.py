@@ -33,6 +33,7 @@ from .word import Word, same_width
 __all__ = [
     "Access",
     "Comparison",
+    "Field",
     "add",
     "add_columns",
     "add_subtract",
