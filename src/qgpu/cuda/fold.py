@@ -191,7 +191,7 @@ def _extend(item: Compute, known: Definitions) -> Compute | Operand:
         origin = inner.sources[0]
         if bits <= inner_bits or item.type <= inner_bits:  # only bits that the inner one passes on as they are count
             return replace(item, sources=(origin,))
-        if inner.op[0] == "z" or item.op == inner.op:  # a value already extended so
+        if inner.op[0] == "z" or item.op[0] == "s":  # the inner extension decides all bits that this one would
             return replace(item, op=inner.op, sources=(origin,))
     return item
 

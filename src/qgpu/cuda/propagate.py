@@ -151,9 +151,9 @@ def _terminator(walk: _Walk, terminator: Terminator) -> Terminator:
                 return Jump(then if bool(predicate.value) != negated else otherwise, origin=terminator.origin)
             assert isinstance(predicate, Reg) and predicate.type is Type.PRED
             opposite = _inverted(walk, predicate)
-            if opposite is not None:
-                predicate, then, otherwise = opposite, otherwise, then
-            return replace(terminator, predicate=predicate, then=then, otherwise=otherwise)
+            if negated != (opposite is not None):
+                then, otherwise = otherwise, then
+            return replace(terminator, predicate=opposite or predicate, negated=False, then=then, otherwise=otherwise)
         case Switch(index=index):
             return replace(terminator, index=walk.now(index))
     return terminator

@@ -28,7 +28,7 @@ from qgpu.cuda.ir import (
     writes,
 )
 from qgpu.cuda.ir_text import text_of_instruction
-from qgpu.cuda.ops import ATOMICS, OPS, SPECIALS, WARP_OPS, typed
+from qgpu.cuda.ops import ATOMICS, EXTENSIONS, OPS, SPECIALS, WARP_OPS, typed
 
 SPACES = frozenset({"global", "shared", "local", "const", "generic"})
 
@@ -132,6 +132,8 @@ def _instruction(item: Instruction) -> list[str]:
             found = _expect("the result", dest.type, row.result_type(type_))
             for position, source in enumerate(sources):
                 found += _expect(f"source {position + 1}", source.type, row.source_type(position, type_))
+            if op in EXTENSIONS and int(op[4:]) > sources[0].type:
+                found.append(f"{op} of a source of {sources[0].type}")
             return found
         case Load(dests=dests, space=space, address=address, width=width):
             found = [f"{dest} is narrower than {width} bytes" for dest in dests if dest.type < width * 8]
