@@ -149,6 +149,29 @@ def test_offsets_go_into_the_address_of_a_variable():
     assert f"[&{name} + %tid.x << 2]" in text and f"[&{name}+12 + %tid.x << 2]" in text and f"[&{name}+28]" in text
 
 
+GENERIC = """
+__device__ __noinline__ int total(const int* p, int n) { int s = 0; for (int i = 0; i < n; i++) s += p[i]; return s; }
+__global__ void k(int* a, int n) {
+  __shared__ int s[32];
+  int local[8];
+  s[threadIdx.x] = a[threadIdx.x];
+  for (int i = 0; i < 8; i++) local[(i * n) & 7] = i;
+  __syncthreads();
+  a[0] = total(s + a[9], n);
+  a[1] = total(a + 2, n);
+  a[2] = total(local, 8);
+  int* p = (n & 1) ? s : a;
+  p[3] = 1;
+}
+"""
+
+
+def test_generic_accesses_find_their_memory_where_there_is_only_one():
+    text = text_of(kernel_from_source(GENERIC)[1])
+    assert [line.split("[")[0].strip() for line in text.splitlines() if ".generic." in line] == ["store.generic.32"]
+    assert text.count("load.shared") == text.count("load.local") == 1 and text.count("load.global") == 3
+
+
 def test_nobody_reads_nobody_computes():
     assert optimised("ld.global.b32 %r1, [%r2]; add.s32 %r3, %r1, 1; atom.global.add.u32 %r4, [64], 1; ret;") == [
         "b0:", "atomic.add.global.32 [64], 1", "exit"

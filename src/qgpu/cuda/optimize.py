@@ -27,6 +27,7 @@ from qgpu.cuda.narrow import narrow
 from qgpu.cuda.propagate import propagate
 from qgpu.cuda.rotate import rotate_loops
 from qgpu.cuda.simplify import retarget, simplify_flow
+from qgpu.cuda.spaces import resolve_spaces
 from qgpu.cuda.verify import verify
 
 ROUNDS = 8
@@ -41,7 +42,7 @@ def optimize(function: Function) -> Function:
         function = simplify_flow(remove_dead(fold_addresses(coalesce(function))))
         if function == before:
             break
-    return verify(with_tidy_names(function))
+    return verify(with_tidy_names(resolve_spaces(function)))
 
 
 _LETTERS = {Type.PRED: "p", Type.B16: "h", Type.B32: "r", Type.B64: "d"}
