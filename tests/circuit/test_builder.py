@@ -8,7 +8,7 @@ import pytest
 
 from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
-from qgpu.circuit.evaluate import EvaluationError, Simulator
+from qgpu.circuit.evaluate import RESTS, EvaluationError, Simulator
 from qgpu.circuit.graph import cost
 from qgpu.circuit.ir import Circuit, CircuitError, Delay, Expr, Port, Sum, constant
 from qgpu.circuit.memory import Field
@@ -356,3 +356,55 @@ def test_bounds_are_checked() -> None:
     with pytest.raises(EvaluationError) as caught:
         simulator.step([1, 7, 7])
     assert str(caught.value) == "circuit 'c', token 1 (id 7, instance 1): signal 'alu.m.bit0' is 2, outside 0..1"
+
+
+def test_the_code_is_checked() -> None:
+    b, x = four()
+    simulator = Simulator(b.finish((x[0], x[1], x[2], w.merge(x[2], x[3])), range(16)))
+    assert simulator.step(7) == 15
+    with pytest.raises(EvaluationError) as caught:
+        simulator.step(12)
+    assert str(caught.value) == (
+        "circuit 'c', token 1 (id 12, instance 0): an input of 'the output code', +1*x.bit2 +1*x.bit3, is 2, "
+        "outside 0..1"
+    )
+
+
+def test_an_instance_at_rest_is_not_checked() -> None:
+    b, x = four()
+    # Neither holds at id 0, whose values stand in for a rest.
+    b.and_("claim", w.merge(~x[0], ~x[1]), ~x[2])
+    b.mux("m", [(~x[0], ~x[2:]), (~x[1], ~x[2:])])
+    simulator = Simulator(done(b, x), 2)
+    assert simulator.step([RESTS, 3]).tolist() == [RESTS, 3]
+    with pytest.raises(EvaluationError):
+        simulator.step([0, 3])
+
+
+def test_ids_are_checked() -> None:
+    b, x = four()
+    simulator = Simulator(done(b, x), 2)
+    assert message(lambda: simulator.step([3, 16])) == "circuit 'c': ids range over 3..16, the vocabulary is 0..15"
+
+
+def test_expressions_keep_their_range_when_wires_go() -> None:
+    """Tables are indexed from the range that the expression had when it was used."""
+    b, x = four()
+    wire = b.forward("wire", -3, 4)
+    b.probe("square", b.lookup("square", wire, lambda n: n * n))
+    b.drive(wire, x[0] + x[1])
+    circuit = done(b, x)
+    terms = [term for cell in circuit.cells if isinstance(cell, Sum) for term in cell.terms]
+    assert terms and all(len(term.table) == term.arg.hi - term.arg.lo + 1 for term in terms)
+    simulator = Simulator(circuit)
+    simulator.step(3)
+    assert simulator.probe("square").tolist() == [[4]]
+
+
+def test_an_upper_group_has_no_room_for_a_third_row() -> None:
+    b, x = four()
+    columns = [x[0] + x[1]] * 8
+    columns[4] = x[0] + x[1] + x[2]
+    assert message(lambda: w.add_columns(b, "s", [*columns, x[0]])) == (
+        "adder 's.group1': its count ranges over 0..31; with more than 30 it would carry more than one"
+    )
