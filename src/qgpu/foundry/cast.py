@@ -13,10 +13,13 @@ from qgpu.circuit.ir import Circuit
 from .emit import Frame, emit, neurons_a_layer
 from .errors import FoundryError
 from .lower import lower
-from .netlist import prune
+from .netlist import Netlist, prune
 from .network import Network
 from .numbers import anchors_for
 from .place import Placement, place, smallest_hidden
+from .prove import needed_allowance, prove
+from .report import Report, report_on
+from .rows import Allowance
 from .schedule import Room, schedule
 from .validate import validate
 
@@ -45,24 +48,43 @@ class Options:
 def cast(circuit: Circuit, options: Options | None = None) -> Network:
     """The network of a circuit, with its certificate. Raises FoundryError with every fault of the stage that found
     some."""
+    return cast_with_report(circuit, options)[0]
+
+
+def cast_with_report(circuit: Circuit, options: Options | None = None) -> tuple[Network, Report]:
+    """As ``cast``, and what a person wants to know about it."""
     options = options or Options()
     netlist = prune(validate(circuit))
-    lowered = lower(netlist)
+    placement, frame = arrange(netlist, options)
+    certificate = prove(placement, frame)
+    network = emit(placement, frame, certificate)
+    return network, report_on(placement, network)
+
+
+def arrange(netlist: Netlist, options: Options) -> tuple[Placement, Frame]:
+    """Lower, schedule and place, again with other allowances if one stage took more than an earlier one left it."""
     limit = options.intermediate or options.max_intermediate
     room = Room(options.heads, limit, options.max_layers)
+    lowered = lower(netlist)
     for _ in range(RETRIES):
         placement = place(schedule(lowered, room))
         crowded = {layer: count for layer, count in enumerate(neurons_a_layer(placement)) if count > limit}
         if not crowded:
-            break
+            frame = frame_of(placement, options)
+            allowed = lowered.allowance
+            needed = needed_allowance(placement, frame.hidden)
+            if needed.scale <= allowed.scale and needed.clear <= allowed.clear:
+                return placement, frame
+            grown = Allowance(max(allowed.scale, 1.25 * needed.scale), max(allowed.clear, 1.5 * needed.clear))
+            lowered = lower(netlist, grown)
         # clears came on top of a full layer: leave it room for them
         fewer = dict(room.crowded)
         fewer |= {layer: fewer.get(layer, limit) - (count - limit) - NEURON_STEP for layer, count in crowded.items()}
         room = replace(room, crowded=tuple(sorted(fewer.items())))
-    else:
-        layer, count = max(crowded.items(), key=lambda item: item[1])
-        raise FoundryError(circuit.name, "placement", [f"layer {layer} needs {count} neurons, {limit} are allowed"])
-    return emit(placement, frame_of(placement, options))
+    layer, count = max(crowded.items(), key=lambda item: item[1], default=(0, 0))
+    full = f"layer {layer} needs {count} neurons, {limit} are allowed"
+    reason = full if crowded else "the error bounds do not settle"
+    raise FoundryError(netlist.name, "placement", [reason])
 
 
 def frame_of(placement: Placement, options: Options) -> Frame:

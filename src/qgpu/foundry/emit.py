@@ -8,7 +8,9 @@ stays zero everywhere.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -39,8 +41,8 @@ def neurons_a_layer(placement: Placement) -> list[int]:
     return counts
 
 
-def emit(placement: Placement, frame: Frame) -> Network:
-    """All tensors. The certificate is empty until ``prove`` has seen the placement."""
+def emit(placement: Placement, frame: Frame, certificate: Mapping[str, Any]) -> Network:
+    """All tensors. ``certificate``: what ``prove`` found; the frame's dims are added to it."""
     plan = placement.schedule
     anchors = anchors_for(frame.hidden)
     anchor_dims = tuple(range(frame.text_dims, frame.text_dims + len(anchors)))
@@ -73,6 +75,7 @@ def emit(placement: Placement, frame: Frame) -> Network:
         embedding=_embedding(placement, shape, wire, anchor_dims, anchors),
         head=head,
         states=states,
+        certificate={**certificate, "text_dims": frame.text_dims, "anchor_dims": list(anchor_dims)},
     )
 
 

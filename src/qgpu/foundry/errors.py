@@ -1,10 +1,12 @@
-"""What the foundry raises: one error, all faults of a stage in it."""
+"""What the foundry raises: one error, all faults of a stage in it (the text shows the first of a long list)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from qgpu.errors import QgpuError
+
+SHOWN = 40
 
 
 class FoundryError(QgpuError):
@@ -13,7 +15,10 @@ class FoundryError(QgpuError):
     def __init__(self, circuit: str, stage: str, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
         count = f"{len(self.faults)} fault" + ("s" if len(self.faults) != 1 else "")
-        super().__init__(f"circuit '{circuit}', {stage}: {count}\n" + "\n".join(f"  - {f}" for f in self.faults))
+        lines = [f"  - {fault}" for fault in self.faults[:SHOWN]]
+        if len(self.faults) > SHOWN:
+            lines.append(f"  ... and {len(self.faults) - SHOWN} more")
+        super().__init__(f"circuit '{circuit}', {stage}: {count}\n" + "\n".join(lines))
 
 
 class NetworkFileError(QgpuError, ValueError):

@@ -36,7 +36,7 @@ LOGIT = 64.0  # a wrong code bit costs this much
 NORM_WEIGHT = 187 / 128
 READ_GATE = 122.0
 READ_WEIGHT = 130 / 2**15
-READ_ERROR = 1e-6  # relative distance of a read from its exact value in float32, roundings included
+READ_ERROR = 1.5e-6  # relative distance of a read from its exact value in float32, roundings included
 HEAD_DIM = 128
 RAIL = 64  # value dim of a column's complement = its own + RAIL
 

@@ -30,6 +30,7 @@ from .netlist import (
 LARGEST = 256  # integers up to here are exact in bfloat16
 ADDRESS_BITS = 7
 COLUMNS = 64
+SELECT_COEFFICIENT = 4  # the read gate has six bits of the eight
 
 
 def validate(circuit: Circuit) -> Netlist:
@@ -132,7 +133,7 @@ class _Reader:
         if lo > hi:
             self.faults.append(f"{where}: {expr!r} is claimed to be in {expr.bound}, but ranges over {low}..{high}")
         elif (lo, hi) != (low, high):
-            self.claims[f"{expr!r} is in {lo}..{hi}"] = None
+            self.claims[f"{_short(expr)} is in {lo}..{hi}"] = None
         reach = sum(abs(coef) * max(abs(signal.lo), abs(signal.hi)) for signal, coef in expr.terms.items())
         if reach > LARGEST:
             self.faults.append(
@@ -192,6 +193,10 @@ class _Reader:
         for out in (column.out, column.out_not):
             if out is not None and (out.lo > 0 or out.hi < 1):
                 self.faults.append(f"{where}: '{out.name}' ranges over {out.lo}..{out.hi}, a read is 0 or 1")
+        if column.select is not None:
+            largest = max((abs(coef) for coef in (*column.select.terms.values(), column.select.const)), default=0)
+            if largest > SELECT_COEFFICIENT:
+                self.faults.append(f"{where}: select has a coefficient of {largest}, at most 4 is exact; use a level")
         return ColumnSpec(
             self._bit(column.data, f"{where}, data"),
             column.delay,
