@@ -1,7 +1,7 @@
 """Second stage: tables become neurons.
 
-How large an error a signal's readers can bear is found first, from the end of the circuit to its start; then each sum
-gets its form (see ``forms``) and the errors are added up, from the start to the end.
+How large an error a signal's readers can bear is found first, from the end of the circuit to its start (``restore``);
+then each sum gets its form (see ``forms``) and the errors are added up, from the start to the end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from .errors import FoundryError
 from .forms import Chooser, Part, Terms
 from .netlist import Affine, DelayCell, MemoryCell, Netlist, SumCell
 from .numbers import GATHER_RATIO, READ_ERROR, is_bf16
-from .rows import CODE_LIMIT, FLAT_LIMIT, KEY_LIMIT, Allowance, Row, any_order_exact, spread
+from .restore import restore
+from .rows import FLAT_LIMIT, KEY_LIMIT, Allowance, Row, any_order_exact, spread
 from .tables import Table, pivots, ramps, steps
 
 
@@ -47,44 +48,12 @@ def lower(netlist: Netlist, allowance: Allowance | None = None) -> Lowered:
     """Rows and forms for every Sum. Raises
     FoundryError where no form is exact."""
     allowance = allowance or Allowance()
-    lowering = _Lowering(netlist, allowance)
+    netlist, bears = restore(netlist, allowance)
+    lowering = _Lowering(netlist, allowance, bears)
     lowering.run()
     if lowering.faults:
         raise FoundryError(netlist.name, "lowering", list(dict.fromkeys(lowering.faults)))
     return Lowered(netlist, tuple(lowering.row_ids), lowering.sums, tuple(lowering.error), allowance)
-
-
-def tolerances(netlist: Netlist, spare: float) -> list[float]:
-    """By signal: the error that all its readers can bear, if the other signals they read are as far off. ``spare``:
-    what a read adds."""
-    bears = [1.0] * len(netlist.names)
-
-    def limit(args: Iterable[Affine], total: float) -> None:
-        terms = [term for arg in args for term in arg.terms]
-        weight = sum(abs(coef) for _, coef in terms)
-        for signal, _ in terms:
-            bears[signal] = min(bears[signal], total / weight)
-
-    limit(netlist.code, CODE_LIMIT)
-    for cell in reversed(netlist.cells):
-        if isinstance(cell, SumCell):
-            for arg, _ in cell.parts:
-                limit((arg,), FLAT_LIMIT)
-        elif isinstance(cell, DelayCell):
-            limit((cell.arg,), bears[cell.out] - spare)
-        else:
-            for port in (cell.write, cell.read):
-                limit((*port.address, *port.enable), KEY_LIMIT)
-            outs = [out for column in cell.columns for out in (column.out, column.out_not) if out is not None]
-            worst = min((bears[out] for out in outs), default=1.0) - 2 * spare
-            shares = 3 if any(column.select for column in cell.columns) else 2
-            for column in cell.columns:
-                limit((column.data, *(cell.write.enable if cell.gather else ())), worst / shares)
-                if column.select is not None:
-                    limit((column.select,), worst / shares)
-            if cell.wipe is not None:
-                limit((cell.wipe,), FLAT_LIMIT)
-    return bears
 
 
 def delay_error(cell: DelayCell, error: Sequence[float], scale: float) -> float:
@@ -119,10 +88,10 @@ def port_errors(cell: MemoryCell, error: Sequence[float]) -> Iterable[tuple[str,
 class _Lowering:
     """One pass in topological order: forms, rows, errors, faults."""
 
-    def __init__(self, netlist: Netlist, allowance: Allowance) -> None:
+    def __init__(self, netlist: Netlist, allowance: Allowance, bears: Sequence[float]) -> None:
         self.netlist = netlist
         self.allowance = allowance
-        self.bears = tolerances(netlist, READ_ERROR + allowance.scale + allowance.clear)
+        self.bears = bears
         self.parts: dict[int, tuple[tuple[Part, ...], int]] = {}
         self.groups: dict[Terms, dict[Table, None]] = {}
         for number, cell in enumerate(netlist.cells):

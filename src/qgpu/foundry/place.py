@@ -2,8 +2,9 @@
 
 Signals take *slots*; a slot is a residual dim once the hidden size is known. A slot is free again from the MLP that
 last needs its signal: that MLP (or a later one) subtracts what stands there, and the next occupant may be written by
-the very same MLP, or by any later stage. Slots that nobody has used are taken first, then those that have been free
-longest; a clear goes to the emptiest MLP that may do it.
+the very same MLP, or by any later stage. Slots that nobody has used are taken first, then those that held the
+smallest values (a clear leaves a rounding of what it takes), then those that have been free longest; a clear goes to
+the emptiest MLP that may do it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ HIDDEN_STEP = 64
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """``slot``: by signal, None if it is never delivered. ``earlier``: occupants its slot had before. ``clears``: by
-    layer, the signals that its MLP takes off their slots. ``slots``: how many."""
+    """``slot``: by signal, None if it is never delivered. ``cleared``: the largest magnitude of the signal that was
+    cleared for it, 0 if it is the first in its slot. ``clears``: by layer, the signals that its MLP takes off their
+    slots. ``slots``: how many."""
 
     schedule: Schedule
     slot: tuple[int | None, ...]
-    earlier: tuple[int, ...]
+    cleared: tuple[int, ...]
     clears: Mapping[int, tuple[int, ...]]
     slots: int
 
@@ -40,34 +42,36 @@ def place(plan: Schedule) -> Placement:
         if birth is not None:
             births.setdefault(birth, []).append(signal)
     slot: list[int | None] = [None] * len(plan.birth)
-    earlier = [0] * len(plan.birth)
+    cleared = [0] * len(plan.birth)
+    netlist = plan.lowered.netlist
+    size = [max(abs(lo), abs(hi)) for lo, hi in zip(netlist.lo, netlist.hi, strict=True)]
     clears: dict[int, list[int]] = {}
     busy: list[tuple[int, int]] = []  # (death, signal)
-    free: list[tuple[int, int, int]] = []  # (death, slot, signal that stands there)
+    free: list[tuple[int, int, int, int]] = []  # (size, death, slot, signal that stands there)
     used = 0
     for stage in sorted(births):
         while busy and busy[0][0] <= stage:
             death, signal = heapq.heappop(busy)
             held = slot[signal]
             assert held is not None
-            heapq.heappush(free, (death, held, signal))
+            heapq.heappush(free, (size[signal], death, held, signal))
         for signal in births[stage]:
             if used < plan.peak or not free:
                 slot[signal] = used
                 used += 1
             else:
-                death, taken, old = heapq.heappop(free)
+                _, death, taken, old = heapq.heappop(free)
                 last = stage if stage % 2 else stage - 1
                 layer = min(range(death // 2, last // 2 + 1), key=lambda at: neurons[at])
                 neurons[layer] += 1
                 clears.setdefault(layer, []).append(old)
                 slot[signal] = taken
-                earlier[signal] = earlier[old] + 1
+                cleared[signal] = size[old]
             heapq.heappush(busy, (plan.death[signal], signal))
     return Placement(
         schedule=plan,
         slot=tuple(slot),
-        earlier=tuple(earlier),
+        cleared=tuple(cleared),
         clears={layer: tuple(signals) for layer, signals in clears.items()},
         slots=used,
     )

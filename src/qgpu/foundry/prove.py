@@ -24,7 +24,7 @@ from .lower import delay_error, memory_errors, port_errors
 from .netlist import Affine, DelayCell, MemoryCell, Netlist, SumCell
 from .numbers import LOGIT, SCALE_BITS
 from .place import Placement
-from .rows import FLAT, SCALE_ARITHMETIC, Allowance, Row, any_order_exact, row_rounding, spread
+from .rows import CLEAR_ARITHMETIC, FLAT, SCALE_ARITHMETIC, Allowance, Row, any_order_exact, row_rounding, spread
 
 LEAST = 1 / 16
 LEAST_GAP = 40.0
@@ -50,13 +50,10 @@ def prove(placement: Placement, frame: Frame) -> dict[str, Any]:
 
 
 def leftovers(placement: Placement) -> list[float]:
-    """By signal: the error that the earlier occupants of its dim leave, at most, at one rounding a clear."""
-    largest = largest_occupants(placement)
-    scale = placement.schedule.lowered.allowance.scale
-    return [
-        0.0 if slot is None else 2 * scale * earlier * largest[slot]
-        for slot, earlier in zip(placement.slot, placement.earlier, strict=True)
-    ]
+    """By signal: the error that clearing its dim leaves, at most. A clear takes all that stands there, so only the last
+    one counts."""
+    rate = 2 * placement.schedule.lowered.allowance.scale + CLEAR_ARITHMETIC
+    return [rate * size for size in placement.cleared]
 
 
 def largest_occupants(placement: Placement) -> dict[int, float]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 ULP = 2.0**-24  # half a unit in the last place of a float32 at 1
 SCALE_ARITHMETIC = 2.0**-22  # relative error of RMSNorm's scale by its own arithmetic
+CLEAR_ARITHMETIC = 2.0**-21  # relative error of a clear by its own arithmetic
 FLAT = 0.25  # a step is flat this far around every integer
 FLAT_LIMIT = 0.125  # errors that a step may meet: beyond, the far side of silu shows
 KEY_LIMIT = 0.25  # errors that the sum of a key's literals may have (1/2 is where a row would be missed)
@@ -23,12 +24,12 @@ CODE_LIMIT = 3 / 16  # errors of all code bits together: leaves 40 of 64 between
 class Allowance:
     """Errors that later stages decide and earlier ones have to allow for; the proof checks that they did.
 
-    ``scale``: relative error of RMSNorm's scale, by its arithmetic and by the signals' own energy. ``clear``: what all
-    earlier occupants of a dim may leave in it.
+    ``scale``: relative error of RMSNorm's scale, by its arithmetic and by the signals' own energy. ``clear``: what the
+    clear of a dim may leave in it.
     """
 
     scale: float = 2.0**-21
-    clear: float = 2.0**-17
+    clear: float = 2.0**-19
 
 
 @dataclass(frozen=True)

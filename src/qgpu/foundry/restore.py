@@ -1,0 +1,122 @@
+"""How large an error each signal's readers can bear, and restoring levels where that would be less than none.
+
+Reads of memories pass errors on (a sum can end them, a read cannot), so a chain of reads with no sum between asks for
+less and less. Where a read would ask for less than a sum can promise, a sum of its own is put in front of it, 1 where
+the bit is 1, in steps: that costs a level, and happens in no circuit but such a chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from .netlist import Affine, DelayCell, LayerCell, MemoryCell, Netlist, SumCell
+from .numbers import READ_ERROR
+from .rows import CODE_LIMIT, FLAT_LIMIT, KEY_LIMIT, ULP, Allowance
+
+PROMISE = 2.0**-17  # a sum in steps, of one bit, is never further off than this, its dim's past not counted
+
+
+def restore(netlist: Netlist, allowance: Allowance) -> tuple[Netlist, list[float]]:
+    """The netlist with restoring sums where chains of reads need them, and by signal the error that all its readers can
+    bear, if the other signals they read are as far off."""
+    walk = _Walk(netlist, READ_ERROR + allowance.scale + allowance.clear)
+    cells: list[LayerCell] = []
+    for cell in reversed(netlist.cells):
+        cells.append(walk.visit(cell))
+        cells += walk.fresh
+        walk.fresh = []
+    names = netlist.names + tuple(walk.names)
+    low = netlist.lo + (0,) * len(walk.names)
+    high = netlist.hi + (1,) * len(walk.names)
+    return replace(netlist, names=names, lo=low, hi=high, cells=tuple(reversed(cells))), walk.bears
+
+
+class _Walk:
+    """From the end of the circuit to its start. ``spare``: what a read adds to an error."""
+
+    def __init__(self, netlist: Netlist, spare: float) -> None:
+        self.netlist = netlist
+        self.spare = spare
+        self.bears = [1.0] * len(netlist.names)
+        self.names: list[str] = []
+        self.fresh: list[LayerCell] = []
+        self.sums = {cell.out: cell for cell in netlist.cells if isinstance(cell, SumCell)}
+        self.least: dict[int, float] = {}
+        self._limit(netlist.code, CODE_LIMIT)
+
+    def visit(self, cell: LayerCell) -> LayerCell:
+        """Notes what the cell asks of its inputs; returns it, or what it has become."""
+        if isinstance(cell, SumCell):
+            for arg, _ in cell.parts:
+                self._limit((arg,), FLAT_LIMIT)
+            return cell
+        if isinstance(cell, DelayCell):
+            return replace(cell, arg=self._read(cell.arg, self.bears[cell.out] - self.spare, {}))
+        return self._memory(cell)
+
+    def _memory(self, cell: MemoryCell) -> MemoryCell:
+        for port in (cell.write, cell.read):
+            self._limit((*port.address, *port.enable), KEY_LIMIT)
+        if cell.wipe is not None:
+            self._limit((cell.wipe,), FLAT_LIMIT)
+        outs = [out for column in cell.columns for out in (column.out, column.out_not) if out is not None]
+        # a bit's own error, that of the others through the shared norm, and the gate's; banks add their floors
+        shares = 3 if any(column.select is not None for column in cell.columns) else 2
+        room = (min((self.bears[out] for out in outs), default=1.0) - 2 * self.spare) / shares
+        if cell.gather:
+            self._limit([arg for column in cell.columns for arg in (column.data, *cell.write.enable)], room)
+        known: dict[Affine, Affine] = {}
+        columns = tuple(
+            replace(
+                column,
+                data=column.data if cell.gather else self._read(column.data, room, known),
+                select=None if column.select is None else self._read(column.select, room, known),
+            )
+            for column in cell.columns
+        )
+        return replace(cell, columns=columns)
+
+    def _limit(self, args: Iterable[Affine], total: float) -> None:
+        """Together, the expressions may be off by ``total``."""
+        terms = [term for arg in args for term in arg.terms]
+        weight = sum(abs(coef) for _, coef in terms)
+        for signal, _ in terms:
+            self.bears[signal] = min(self.bears[signal], total / weight)
+
+    def _read(self, arg: Affine, room: float, known: dict[Affine, Affine]) -> Affine:
+        """The expression, or a restored copy if it would have to be better than a sum can promise."""
+        weight = sum(abs(coef) for _, coef in arg.terms)
+        if not weight or room / weight >= max(self._least(signal) for signal, _ in arg.terms):
+            self._limit((arg,), room)
+            return arg
+        if arg not in known:
+            signal = len(self.bears)
+            self.bears.append(room)
+            self.names.append(f"restored {len(self.names)}: {self._text(arg)}")
+            self.fresh.append(SumCell(signal, ((arg, tuple(range(arg.lo, arg.hi + 1))),)))
+            self._limit((arg,), FLAT_LIMIT)
+            known[arg] = Affine(((signal, 1),), 0, arg.lo, arg.hi)
+        return known[arg]
+
+    def _least(self, signal: int) -> float:
+        """An error that the signal can surely be kept within: a sum by steps alone; a read by restoring what it reads,
+        which leaves three errors of a sum, and what reads add."""
+        cell = self.sums.get(signal)
+        if cell is None:
+            return 4 * (PROMISE + self.spare)
+        if signal not in self.least:
+            total = PROMISE + self.spare
+            for arg, table in cell.parts:
+                jumps = sum(abs(b - a) for a, b in zip(table, table[1:], strict=False))
+                largest = sum(
+                    abs(c) * max(abs(self.netlist.lo[s]), abs(self.netlist.hi[s])) for s, c in arg.terms
+                )
+                reach = 2 * (largest + abs(arg.const)) + 2
+                total += 2 * jumps * ULP * (len(arg.terms) + 4) * reach
+            self.least[signal] = total
+        return self.least[signal]
+
+    def _text(self, arg: Affine) -> str:
+        names = [self.netlist.names[signal] for signal, _ in arg.terms[:3] if signal < len(self.netlist.names)]
+        return "+".join(names)
