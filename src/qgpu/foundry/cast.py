@@ -1,7 +1,7 @@
 """cast: a circuit becomes a network. Read this page first: it is the list of stages.
 
-    circuit --validate--> netlist --lower--> rows --schedule--> stages --place--> slots --emit--> weights
-                                                                                  \\--prove--> certificate
+circuit --validate--> netlist --lower--> rows --schedule--> stages --place--> slots --emit--> weights
+                                                                              \\--prove--> certificate
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .schedule import Room, schedule
 from .validate import validate
 
 NEURON_STEP = 64
-RETRIES = 8
+RETRIES = 16
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ def arrange(netlist: Netlist, options: Options) -> tuple[Placement, Frame]:
             lowered = lower(netlist, grown)
         # clears came on top of a full layer: leave it room for them
         fewer = dict(room.crowded)
-        fewer |= {layer: fewer.get(layer, limit) - (count - limit) - NEURON_STEP for layer, count in crowded.items()}
+        for layer, count in crowded.items():
+            fewer[layer] = max(fewer.get(layer, limit) - (count - limit) - limit // 64 - 1, limit // 4)
         room = replace(room, crowded=tuple(sorted(fewer.items())))
     layer, count = max(crowded.items(), key=lambda item: item[1], default=(0, 0))
     full = f"layer {layer} needs {count} neurons, {limit} are allowed"

@@ -109,9 +109,7 @@ class _Walk:
             total = PROMISE + self.spare
             for arg, table in cell.parts:
                 jumps = sum(abs(b - a) for a, b in zip(table, table[1:], strict=False))
-                largest = sum(
-                    abs(c) * max(abs(self.netlist.lo[s]), abs(self.netlist.hi[s])) for s, c in arg.terms
-                )
+                largest = sum(abs(c) * max(abs(self.netlist.lo[s]), abs(self.netlist.hi[s])) for s, c in arg.terms)
                 reach = 2 * (largest + abs(arg.const)) + 2
                 total += 2 * jumps * ULP * (len(arg.terms) + 4) * reach
             self.least[signal] = total

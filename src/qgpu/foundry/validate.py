@@ -264,9 +264,7 @@ class _Reader:
         return [cells[number] for number in ready]
 
 
-def _loops(
-    cells: list[LayerCell], before: list[list[int]], stuck: set[int], names: tuple[str, ...]
-) -> Iterable[str]:
+def _loops(cells: list[LayerCell], before: list[list[int]], stuck: set[int], names: tuple[str, ...]) -> Iterable[str]:
     """One line for each loop met when walking back from the cells that never became ready."""
     done: set[int] = set()
     for start in sorted(stuck):
