@@ -19,3 +19,58 @@ class PtxError(QgpuError):
 
 class UnsupportedError(QgpuError):
     """Well-formed PTX that the machine cannot run: the message lists every refusal of every kernel at once."""
+
+
+class LaunchError(QgpuError):
+    """A launch that cannot begin, or arguments that do not fit the kernel: the message lists every fault."""
+
+
+class MemoryFullError(LaunchError):
+    """An array, or what a kernel needs beside its arrays, that finds no place in the machine's memory."""
+
+
+class EvalError(QgpuError):
+    """An expression that cannot be read or whose shapes do not fit; a caret under it shows where."""
+
+
+class StoppedError(QgpuError):
+    """Base of what ends a launch before HALT. ``launch``: the driver's record of it, its tokens and memory readable."""
+
+    def __init__(self, message: str, launch: object = None) -> None:
+        super().__init__(message)
+        self.launch = launch
+
+
+class LimitError(StoppedError):
+    """A launch that wrote as many tokens as it was allowed to and did not end."""
+
+
+class CheckError(StoppedError):
+    """A launch whose tokens or memory are not what the interpreter writes. ``position`` counts from the first token
+    after the prompt; None where only the memory differs."""
+
+    def __init__(self, message: str, launch: object = None, position: int | None = None) -> None:
+        super().__init__(message, launch)
+        self.position = position
+
+
+class FaultError(StoppedError):
+    """A launch that the machine ended with FAULT.
+
+    ``cause``: a row of ``isa.tokens.CAUSES``. ``address``: in bytes, None where the cause has none. ``thread``: (x, y, z) in the CTA ``cta``.
+    ``line``: of the kernel's source, 0 if unknown.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        launch: object = None,
+        *,
+        cause: str,
+        address: int | None = None,
+        thread: tuple[int, int, int] = (0, 0, 0),
+        cta: tuple[int, int, int] = (0, 0, 0),
+        line: int = 0,
+    ) -> None:
+        super().__init__(message, launch)
+        self.cause, self.address, self.thread, self.cta, self.line = cause, address, thread, cta, line
