@@ -17,7 +17,7 @@ from qgpu.circuit.ir import Expr, Port, constant, total
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
 from qgpu.isa import encoding, tokens
-from qgpu.machine.parts import Context, TokenFields, Writes
+from qgpu.machine.parts import Context, Ranks, TokenFields, Writes
 
 MARKERS = ("EXEC", "MEM", "READ", "PROGRAM", "ALLOC", "PARAM", "THREADS", "VAL", "VALW", "GRID", "CTA")
 POSITIONS = 8
@@ -101,20 +101,27 @@ def _row_data(b: Builder, p: Sequence[Word], at: Sequence[Expr]) -> Word:
     return _joined("row.data", [low0, low1, high0, high1])
 
 
+def _ranks(b: Builder, active: Sequence[Expr]) -> Ranks:
+    count = total(active)
+    of = []
+    for lane in range(4):
+        below = total(active[:lane])
+        found = [b.lookup(f"lane{lane}.rank{r}", below, lambda n, r=r: int(n == r)) for r in range(min(lane, 3) + 1)]  # type: ignore[misc]
+        of.append(found + [constant(0)] * (4 - len(found)))
+    two = b.lookup("count.is2", count, lambda n: int(n == 2))
+    return Ranks(of, count, two, b.lookup("count.is4", count, lambda n: int(n == 4)))
+
+
 def _lane_values(
-    b: Builder, p: Sequence[Word], at: Sequence[Expr], wide: Expr, active: Sequence[Expr]
+    b: Builder, p: Sequence[Word], at: Sequence[Expr], wide: Expr, ranks: Ranks
 ) -> tuple[list[Word], list[Expr]]:
     """Each lane's reading of the DATA since EXEC, VAL or VALW so far (isa.values.lane_form), and whether a VALW's DATA
     completes that lane."""
-    count = total(active)
-    two = b.lookup("count.is2", count, lambda n: int(n == 2))
-    four = b.lookup("count.is4", count, lambda n: int(n == 4))
+    two, four = ranks.two, ranks.four
     even = total([at[2], at[4], at[6], at[8]]).assume(0, 1)
     values, complete = [], []
     for lane in range(4):
-        below = total(active[:lane])
-        rank = [b.lookup(f"lane{lane}.rank{r}", below, lambda n, r=r: int(n == r)) for r in range(min(lane, 3) + 1)]  # type: ignore[misc]
-        rank += [constant(0)] * (4 - len(rank))
+        rank = ranks.of[lane]
         short = ~wide
 
         def choose(name: str, *cases: tuple[Expr, ...]) -> Expr:
@@ -175,7 +182,6 @@ def context(b: Builder) -> tuple[Context, Writes]:
     with b.scope("context"):
         position = _positions(b, ~data)
         payloads = [t.payload, *(b.delay(f"payload.ago{i}", t.payload, i) for i in (1, 2, 3))]
-        everything = Word("only", ())
         fields = {"row": t.row, "sub": t.sub, "register": t.register, "block": t.block, "quad": t.quad}
         kinds = Word("kind", tuple(t.kind[name] for name in MARKERS))
         marker = b.memory(
@@ -189,7 +195,8 @@ def context(b: Builder) -> tuple[Context, Writes]:
         threads, exists = _threads(b, t, is_, marker, position, quad)
         active, leader = _mask(b, t, start, quad, exists)
         with b.scope("value"):
-            values, complete = _lane_values(b, payloads, position, is_["VALW"], active)
+            ranks = _ranks(b, active)
+            values, complete = _lane_values(b, payloads, position, is_["VALW"], ranks)
             enable = [
                 b.sum_of(f"lane{i}.enable", [
                     (total([data, is_["EXEC"], active[i]]), lambda n: int(n == 3)),
@@ -208,7 +215,7 @@ def context(b: Builder) -> tuple[Context, Writes]:
         row_data = _row_data(b, payloads, position)
         row_enable = b.and_("row.enable", data, is_["MEM"])
     found = Context(t, is_, marker["row"], marker["sub"], marker["register"], marker["block"], marker["quad"], position,
-                    payloads, block, quad, rom, active, leader, exists, threads, cta, start)  # fmt: skip
+                    payloads, block, quad, rom, active, leader, exists, threads, cta, start, ranks)  # fmt: skip
     return found, Writes(values, enable, register, quad, row_data, marker["row"], row_enable)
 
 

@@ -57,6 +57,18 @@ class Context:
     threads: Sequence[Word]  # 24 bits a lane: x, y, z of the last EXEC's quad
     cta: Word  # 64: x low, y, z, x high
     start: Expr
+    ranks: Ranks
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """The active lanes of the last EXEC's quad in order: ``of[lane][r]`` is 1 if ``r`` active lanes are below the lane;
+    ``count``: how many are active (0..4), ``two`` and ``four`` say if it is that many."""
+
+    of: Sequence[Bits]
+    count: Expr
+    two: Expr
+    four: Expr
 
 
 @dataclass(frozen=True, eq=False)
