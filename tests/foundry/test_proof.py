@@ -10,8 +10,9 @@ from tests.foundry.stock_model import stock_model
 
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.examples import fibonacci
+from qgpu.circuit.ir import total
 from qgpu.foundry import FoundryError, Options, cast, cast_with_report
-from qgpu.foundry.numbers import NORM_WEIGHT, READ_GATE, READ_WEIGHT, anchors_for, to_bf16
+from qgpu.foundry.numbers import NORM_WEIGHT, READ_GATE, READ_WEIGHT, SCALE_BITS, anchors_for, to_bf16
 
 
 @pytest.mark.parametrize("seed", [1, 4])
@@ -65,12 +66,13 @@ def test_wide_and_is_within_the_margins() -> None:
 
 
 def test_errors_that_nothing_can_end_are_refused_by_name() -> None:
-    """A table of 160 bends: ramps would carry too much, and steps would pass the 8 bits of a bfloat16 gate."""
-    b = Builder("bends", 4)
+    """A steep table over 100 bits: ramps would carry too much, and steps would pass the 8 bits of a bfloat16 gate."""
+    b = Builder("steep", 4)
     x = b.token_word("x", lambda i: i, 2)
-    many = [b.xor(f"bit{i}", x[0], x[1], *[x[0]] * (i % 3)) for i in range(160)]
-    circuit = b.finish([b.xor("parity", *many), x[0]], lambda i: i)
-    with pytest.raises(FoundryError, match=r"sum 'parity': float32 errors .* bit0, bit1, bit10") as caught:
+    many = [b.xor(f"bit{i}", x[0], x[1], *[x[0]] * (i % 3)) for i in range(100)]
+    steep = b.lookup("steep", total(many), lambda n: 200 * (n & 1))
+    circuit = b.finish([b.lookup("back", steep, lambda n: int(n > 99)), x[0]], lambda i: i)
+    with pytest.raises(FoundryError, match=r"sum 'steep': float32 errors .* bit0, bit1, bit10") as caught:
         cast(circuit, Options(heads=1))
     assert len(caught.value.faults) == 1
 
@@ -91,6 +93,6 @@ def test_read_constants() -> None:
 @pytest.mark.parametrize("hidden", [64, 128, 704, 2560, 2752, 2816, 3072, 4800])
 def test_anchors(hidden: int) -> None:
     amplitudes = anchors_for(hidden)
-    assert sum(a * a for a in amplitudes) == hidden * 4.0**12
+    assert sum(a * a for a in amplitudes) == hidden * 4.0**SCALE_BITS
     assert all(np.log2(a) % 1 == 0 for a in amplitudes)
     assert len(amplitudes) <= 12

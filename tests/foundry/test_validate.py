@@ -8,6 +8,7 @@ import pytest
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Circuit, Column, Delay, Memory, Port, Signal, Sum, Term, Token, constant
 from qgpu.foundry import FoundryError, Options, cast
+from qgpu.foundry.numbers import SCALE_UP
 from qgpu.foundry.validate import validate
 
 IDS = np.arange(4)
@@ -116,6 +117,6 @@ def test_constant_code_bits() -> None:
     head = network.dense("lm_head.weight")
     assert head.shape == (2, network.shape.hidden)
     embedding = network.dense("embed_tokens.weight")
-    logits = (embedding / 4096) @ head.T
+    logits = (embedding / SCALE_UP) @ head.T
     assert logits.argmax(1).tolist() == [1, 0]
     assert np.ptp(logits, axis=1).tolist() == [64.0, 64.0]

@@ -16,7 +16,7 @@ import numpy as np
 
 from .heads import HeadWriter, Wire
 from .network import Lookup, Network, Shape, Sparse
-from .numbers import GATE, LOGIT, SCALE_UP, anchors_for
+from .numbers import GATE, LOGIT, SCALE_BITS, SCALE_UP, anchors_for
 from .place import Placement, rows_a_layer, sums_a_layer
 from .schedule import has_deltanet
 from .weights import Array, SparseBuilder
@@ -75,7 +75,12 @@ def emit(placement: Placement, frame: Frame, certificate: Mapping[str, Any]) -> 
         embedding=_embedding(placement, shape, wire, anchor_dims, anchors),
         head=head,
         states=states,
-        certificate={**certificate, "text_dims": frame.text_dims, "anchor_dims": list(anchor_dims)},
+        certificate={
+            **certificate,
+            "text_dims": frame.text_dims,
+            "anchor_dims": list(anchor_dims),
+            "scale_bits": SCALE_BITS,
+        },
     )
 
 

@@ -12,9 +12,9 @@ enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .rows import FLAT_LIMIT, ONE, Row, any_order_exact, row_rounding, spread
+from .rows import FLAT_LIMIT, ONE, TAIL, Row, any_order_exact, row_reach, row_rounding, spread, sum_rounding
 from .tables import Piece, Table, is_affine, ramps, slope_of, spike, steps
 
 Terms = tuple[tuple[int, int], ...]
@@ -30,21 +30,33 @@ class Part:
 
 @dataclass(frozen=True)
 class Form:
-    """Rows with their weights, the error of the sum, and the names of the forms used."""
+    """Rows with their weights, the error of the sum, how large its partial sums can get, and the forms used."""
 
     error: float
+    largest: float
     uses: dict[Row, int]
     kinds: frozenset[str]
 
 
 @dataclass(frozen=True)
 class _Way:
-    """One way to write one part: rows, constant, and the error it adds to the sum."""
+    """One way to write one part: rows, constant, the error it adds to the sum, and how large the sums of its positive
+    and of its negative rows can get."""
 
     kind: str
     rows: tuple[tuple[Row, int], ...]
     const: int
     error: float
+    positive: float
+    negative: float
+
+
+def _total(ways: Sequence[_Way]) -> float:
+    """Error of the sum of several parts."""
+    rounding = sum_rounding(
+        sum(len(way.rows) for way in ways), sum(way.positive for way in ways), sum(way.negative for way in ways)
+    )
+    return rounding + sum(way.error for way in ways)
 
 
 @dataclass(frozen=True)
@@ -73,38 +85,48 @@ class Chooser:
     def _added(self, parts: Sequence[Part], const: int, base: float, target: float) -> Form:
         """Errors of all parts add up."""
         ways = [self._ramp(part) for part in parts]
-        self._improve(parts, ways, target, base + sum(way.error for way in ways))
-        return self._form(ways, const, base + sum(way.error for way in ways))
+        self._improve(parts, ways, target - base)
+        return self._form(ways, const, base + _total(ways), 0)
 
     def _exclusive(self, parts: Sequence[Part], const: int, base: float, target: float, most_on: int) -> Form:
         """As ``_added``, but of the ANDs at most ``most_on`` are on at once."""
-        ends = [part for part in parts if spike(part.table) is not None]
-        rest = [part for part in parts if spike(part.table) is None]
+        ends = [part for part in parts if self._sharp(part) is not None]
+        rest = [part for part in parts if self._sharp(part) is None]
         ways = [self._ramp(part) for part in rest]
-        room = (target - base - sum(way.error for way in ways)) / most_on
+        on = base + TAIL * len(ends) + sum_rounding(2 * len(ends), 2 * most_on, most_on)
+        room = (target - on - _total(ways)) / most_on
         sharp = [self._end(part, room) for part in ends]
-        total = base + most_on * max(way.error for way in sharp)
-        self._improve(rest, ways, target, total + sum(way.error for way in ways))
-        return self._form([*ways, *sharp], const, total + sum(way.error for way in ways))
+        on += most_on * max((way.error for way in sharp), default=0.0)
+        self._improve(rest, ways, target - on)
+        return self._form([*ways, *sharp], const, on + _total(ways), most_on if sharp else 0)
 
-    def _improve(self, parts: Sequence[Part], ways: list[_Way], target: float, total: float) -> None:
+    def _improve(self, parts: Sequence[Part], ways: list[_Way], target: float) -> None:
         """Make parts steps, those that carry most first, until the total is within the target."""
+        total = _total(ways)
         for number in sorted(range(len(parts)), key=lambda n: -ways[n].error):
             if total <= target:
                 return
-            stepped = self._step(parts[number])
-            if stepped is not None and stepped.error < ways[number].error:
-                total += stepped.error - ways[number].error
+            before, stepped = ways[number], self._step(parts[number])
+            if stepped is not None:
                 ways[number] = stepped
+                better = _total(ways)
+                if better < total:
+                    total = better
+                else:
+                    ways[number] = before
 
-    def _form(self, ways: Sequence[_Way], const: int, error: float) -> Form:
+    def _form(self, ways: Sequence[_Way], const: int, error: float, most_on: int) -> Form:
+        """``most_on``: how many of the ANDs can be on, 0 if all can."""
         uses: dict[Row, int] = {}
+        sums = [float(max(const, 0)), float(max(-const, 0))]
         for way in ways:
             const += way.const
             for row, weight in way.rows:
                 add(uses, row, weight)
+            if not most_on or len(way.rows) > 2:
+                sums = [sums[0] + way.positive + max(way.const, 0), sums[1] + way.negative + max(-way.const, 0)]
         add(uses, ONE, const)
-        return Form(error, uses, frozenset(way.kind for way in ways))
+        return Form(error, max(sums) + 2 * most_on, uses, frozenset(way.kind for way in ways))
 
     def _rounding(self, row: Row) -> float:
         return row_rounding(row, self.lo, self.hi)
@@ -112,42 +134,66 @@ class Chooser:
     def _exact(self, row: Row) -> bool:
         return any_order_exact(row, self.lo, self.hi)
 
+    def _way(
+        self, kind: str, sides: Sequence[Sequence[tuple[Row, int]]], const: int, carried: float, tail: float = 0.0
+    ) -> _Way:
+        """A way whose rows stand on two sides of a pivot, only one of which is on at a time; on one side the
+        roundings of all rows add up, and at the pivot itself one row of each side can be near its bend. ``carried``:
+        what the inputs' errors add, ``tail``: what each unit of a row adds."""
+        sums = [(0.0, 0.0, 0.0)]
+        most = 0.0
+        for side in sides:
+            found = positive = negative = 0.0
+            for row, weight in side:
+                one = abs(weight) * (self._rounding(row) + tail)
+                found, most = found + one, max(most, one)
+                top = max(row_reach(row, self.lo, self.hi)[2], 0.0)
+                positive, negative = positive + max(weight, 0) * top, negative + max(-weight, 0) * top
+            sums.append((found, positive, negative))
+        found, positive, negative = (max(column) for column in zip(*sums, strict=True))
+        both = most if all(sides) else 0.0
+        return _Way(
+            kind, tuple(pair for side in sides for pair in side), const, carried + found + both, positive, negative
+        )
+
     def _ramp(self, part: Part) -> _Way:
         carried = slope_of(part.table) * spread(part.terms, self.error)
         first, values = part.table
         if is_affine(part.table) and values[0] and values[-1]:
             slope = values[1] - values[0] if len(values) > 1 else 0
-            row = Row(part.terms, 0, linear=True)
-            scaled = ((row, slope),) if slope else ()
-            return _Way("linear", scaled, values[0] - slope * first, carried + abs(slope) * self._rounding(row))
+            rows = [(Row(part.terms, 0, linear=True), slope)] if slope else []
+            return self._way("linear", (rows, ()), values[0] - slope * first, carried)
         const, pieces = ramps(part.table, self.pivot(part, False))
-        rows = tuple((ramp_row(part.terms, piece), piece[2]) for piece in pieces)
-        return _Way("ramps", rows, const, carried + sum(abs(weight) * self._rounding(row) for row, weight in rows))
+        sides = [[(ramp_row(part.terms, p), p[2]) for p in pieces if p[0] == side] for side in (1, -1)]
+        return self._way("ramps", sides, const, carried)
+
+    def _sharp(self, part: Part) -> Row | None:
+        """The sharp neuron of an AND; None for other tables, and where it is not exact."""
+        end = spike(part.table)
+        row = sharp_row(part.terms, end) if end is not None else None
+        return row if row is not None and self._exact(row) else None
 
     def _end(self, part: Part, room: float) -> _Way:
         """An AND, sharp or as a step; the error is that of a unit of it while it is on."""
-        end = spike(part.table)
-        assert end is not None
-        row = sharp_row(part.terms, end)
+        end, row = spike(part.table), self._sharp(part)
+        assert end is not None and row is not None
         found = 2 * spread(part.terms, self.error) + self._rounding(row)
-        if found > room or not self._exact(row):
-            stepped = self._step(part)
-            if stepped is not None and stepped.error / end[2] < found:
-                return _Way("steps", stepped.rows, stepped.const, stepped.error / end[2])
-        if not self._exact(row):
-            ramp = self._ramp(part)
-            return _Way("ramps", ramp.rows, ramp.const, ramp.error)
-        return _Way("sharp", ((row, end[2]),), 0, found)
+        stepped = self._step(part) if found > room else None
+        if stepped is not None and stepped.error / end[2] < found:
+            return replace(stepped, error=stepped.error / end[2])
+        return _Way("sharp", ((row, end[2]),), 0, found, end[2], 0)
 
     def _step(self, part: Part) -> _Way | None:
         """None where steps are not exact."""
         if spread(part.terms, self.error) > FLAT_LIMIT:
             return None
         const, pieces = steps(part.table, self.pivot(part, True))
-        rows = tuple(pair for piece in pieces for pair in step_rows(part.terms, piece))
-        if not all(self._exact(row) for row, _ in rows):
+        sides = [
+            [pair for piece in pieces if piece[0] == side for pair in step_rows(part.terms, piece)] for side in (1, -1)
+        ]
+        if not all(self._exact(row) for rows in sides for row, _ in rows):
             return None
-        return _Way("steps", rows, const, sum(abs(weight) * self._rounding(row) for row, weight in rows))
+        return self._way("steps", sides, const, 0.0, TAIL)
 
 
 def add(uses: dict[Row, int], row: Row, weight: int) -> None:

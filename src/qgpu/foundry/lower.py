@@ -23,12 +23,14 @@ from .tables import Table, pivots, ramps, steps
 
 @dataclass(frozen=True)
 class LoweredSum:
-    """A Sum as neurons: ``out = sum(weight * row)``. ``kinds``: the forms used, see ``forms``."""
+    """A Sum as neurons: ``out = sum(weight * row)``. ``kinds``: the forms used, see ``forms``;
+    ``largest``: how large the partial sums can get, in any order."""
 
     out: int
     parts: tuple[Part, ...]
     const: int
     kinds: frozenset[str]
+    largest: float
     uses: tuple[tuple[int, int], ...]
 
 
@@ -129,7 +131,7 @@ class _Lowering:
             f"{where}: float32 errors of its inputs add up to {found:.3g}, its readers bear {bears:.3g}; put a level "
             f"between, or use fewer inputs: {self._names(args)}"
         )
-        return bears
+        return self.allowance.clear
 
     def _names(self, args: Iterable[Affine]) -> str:
         names = sorted({self.netlist.names[signal] for arg in args for signal, _ in arg.terms})
@@ -162,7 +164,7 @@ class _Lowering:
         self.error[cell.out] = self._checked(f"sum '{name}'", cell.out, form.error, [arg for arg, _ in cell.parts])
         ids = self.row_ids
         uses = tuple((ids.setdefault(row, len(ids)), weight) for row, weight in form.uses.items())
-        return LoweredSum(cell.out, parts, const, form.kinds, uses)
+        return LoweredSum(cell.out, parts, const, form.kinds, form.largest, uses)
 
     def _pivot(self, part: Part, stepped: bool) -> int:
         known = self.pivot_of.get((part.terms, stepped))

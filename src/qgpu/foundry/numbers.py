@@ -19,7 +19,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-SCALE_BITS = 12
+SCALE_BITS = 16  # large enough that the signals' own energy does not show in float32 either
 SCALE_UP = float(2**SCALE_BITS)
 
 GATE = 64.0  # gate per unit of a neuron's argument: silu(64) = 64 to the last bit, silu(-32) = -4e-13

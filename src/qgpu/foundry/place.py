@@ -47,20 +47,24 @@ def place(plan: Schedule) -> Placement:
     size = [max(abs(lo), abs(hi)) for lo, hi in zip(netlist.lo, netlist.hi, strict=True)]
     clears: dict[int, list[int]] = {}
     busy: list[tuple[int, int]] = []  # (death, signal)
-    free: list[tuple[int, int, int, int]] = []  # (size, death, slot, signal that stands there)
+    free: dict[int, list[tuple[int, int, int]]] = {}  # by size: (death, slot, signal that stands there)
     used = 0
     for stage in sorted(births):
         while busy and busy[0][0] <= stage:
             death, signal = heapq.heappop(busy)
             held = slot[signal]
             assert held is not None
-            heapq.heappush(free, (size[signal], death, held, signal))
+            heapq.heappush(free.setdefault(size[signal], []), (death, held, signal))
         for signal in births[stage]:
             if used < plan.peak or not free:
                 slot[signal] = used
                 used += 1
             else:
-                _, death, taken, old = heapq.heappop(free)
+                # bits after bits, numbers after numbers: a clear leaves a rounding of what it takes
+                kind = min(free) if size[signal] <= 1 else max(free)
+                death, taken, old = heapq.heappop(free[kind])
+                if not free[kind]:
+                    del free[kind]
                 last = stage if stage % 2 else stage - 1
                 layer = min(range(death // 2, last // 2 + 1), key=lambda at: neurons[at])
                 neurons[layer] += 1

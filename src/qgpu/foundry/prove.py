@@ -198,6 +198,9 @@ class _Proof:
             "neurons": sum(neurons_a_layer(self.placement)),
             "sums": len(self.lowered.sums),
             "sums_in_steps": kinds.count("steps"),
+            # exact wherever sums are kept in float32; kernels that split sums and add the parts in bfloat16 round these
+            "sums_beyond_8_bits": sum(lowered.largest > 256 for lowered in self.lowered.sums.values()),
+            "largest_partial_sum": max((lowered.largest for lowered in self.lowered.sums.values()), default=0.0),
             "assumptions": list(self.netlist.claims) + list(_assumptions(self.netlist)),
         }
 
