@@ -9,6 +9,7 @@ from tests.foundry.stock_model import agree
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Circuit, Port, total
 from qgpu.circuit.memory import Field
+from qgpu.circuit.word import Word
 from qgpu.foundry import Options, cast
 
 
@@ -69,8 +70,6 @@ def test_memory_of_all_rows_and_columns() -> None:
     address = (*past[0][0:4], *past[1][0:3])
     write = Port(address, (x[0], past[0][8]))
     read = Port((*past[1][3:7], *x[5:8]), (~x[9],))
-    from qgpu.circuit.word import Word
-
     got = b.memory("m", [Field("v", Word("data", tuple(data)))], write, read)["v"]
     code = [b.xor(f"fold{i}", *(got[i + 10 * k] for k in range(6)), got[60 + i % 4]) for i in range(10)]
     check(b.finish(code, lambda i: i), count=600, heads=2)
@@ -118,6 +117,20 @@ def test_select_and_banks() -> None:
     check(b.finish([*low["v"], *x[4:8]], lambda i: i), count=300)
 
 
+def test_banks_in_different_layers() -> None:
+    """The second bank's address takes two levels, so the signals they share are finished layers after they began."""
+    b = Builder("deep", 256)
+    x = b.token_word("x", lambda i: i, 8)
+    y = b.xor("y", x[0], x[3], x[5])
+    deep = b.xor("deep", y, x[1], x[2])
+    low = b.memory("low", [Field("v", x[0:4])], Port((x[4], x[5]), (~x[6],)), Port((x[0], x[1]), (~x[2],)))
+    b.memory("high", [Field("v", x[0:4])], Port((x[4], deep), (x[6],)), Port((deep, x[1]), (x[2],)), into=low)
+    circuit = b.finish([*low["v"], deep, *x[5:8]], lambda i: i)
+    network = cast(circuit, Options(heads=1))
+    assert network.states["high"][0] > network.states["low"][0]
+    agree(circuit, network, ids_for(circuit, 300))
+
+
 def test_four_tokens_fill_a_row() -> None:
     """A row of 64 columns takes 16 bits of each of the last four tokens; the first write comes after four tokens."""
     b = Builder("rows", 1 << 16)
@@ -134,8 +147,6 @@ def test_gather() -> None:
     x = b.token_word("x", lambda i: i, 8)
     here = [b.and_(f"here{r}", *(x[4 + i] if (r >> i) & 1 else ~x[4 + i] for i in range(2))) for r in range(4)]
     data = [b.and_(f"bit{r}.{i}", here[r], x[i]) for r in range(4) for i in range(2)]
-    from qgpu.circuit.word import Word
-
     got = b.memory(
         "g",
         [Field("v", Word("data", tuple(data)))],

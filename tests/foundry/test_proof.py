@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from tests.foundry.random_netlists import random_netlist
-from tests.foundry.stock_model import stock_model
+from tests.foundry.stock_model import expected, prefill, stock_model
 
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.examples import fibonacci
@@ -96,3 +96,29 @@ def test_anchors(hidden: int) -> None:
     assert sum(a * a for a in amplitudes) == hidden * 4.0**SCALE_BITS
     assert all(np.log2(a) % 1 == 0 for a in amplitudes)
     assert len(amplitudes) <= 12
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_worse_arithmetic_than_any_kernel_has(seed: int) -> None:
+    """float32 with a random error on every norm (2 units in the last place, one factor a token), every linear layer and
+    every read: still within the proved error, still every token right."""
+    circuit = random_netlist(seed)
+    network = cast(circuit, Options(heads=8))
+    ids = np.random.default_rng(seed).integers(0, circuit.vocabulary, 130).tolist()
+    model = stock_model(network, "float32")
+    generator = torch.Generator().manual_seed(seed)
+
+    def factor(shape: tuple[int, ...]) -> torch.Tensor:
+        return 1 + (2 * torch.rand(shape, generator=generator) - 1) * 2.0**-22
+
+    off: list[float] = []
+    for layer in model.model.layers:
+        for norm in (layer.input_layernorm, layer.post_attention_layernorm):
+            norm.register_forward_hook(lambda _m, _i, out: out * factor((*out.shape[:-1], 1)))
+        for linear in (module for module in layer.modules() if isinstance(module, torch.nn.Linear)):
+            linear.register_forward_hook(lambda _m, _i, out: out * factor(tuple(out.shape)))
+        layer.register_forward_hook(
+            lambda _m, _i, out: off.append(float((out.double() - out.double().round()).abs().max()))
+        )
+    assert prefill(model, ids) == expected(circuit, ids)
+    assert 2e-7 < max(off) <= network.certificate["largest_error_float32"]
