@@ -18,7 +18,7 @@ from .heads import HeadWriter, Wire
 from .network import Lookup, Network, Shape, Sparse
 from .numbers import GATE, LOGIT, SCALE_BITS, SCALE_UP, anchors_for
 from .place import Placement, rows_a_layer, sums_a_layer
-from .schedule import has_deltanet
+from .stock import has_deltanet
 from .weights import Array, SparseBuilder
 
 

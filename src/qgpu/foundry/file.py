@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 from .errors import NetworkFileError
 from .network import Lookup, Network, Shape, Sparse
 from .numbers import is_bf16
-from .stock import stock_shapes
+from .stock import has_deltanet, stock_shapes
 
 FORMAT = "qgpu-network-1"
 Array = np.ndarray[Any, Any]
@@ -141,7 +141,7 @@ def check(network: Network) -> list[str]:
         if outside or len(set(table.dims.tolist())) < count:
             faults.append(f"{label}: dims outside 0..{shape.hidden - 1}, or twice")
     for name, (layer, head, bits, columns) in network.states.items():
-        fits = 0 <= layer < shape.layers and layer % 4 != 3 and 0 <= head < shape.linear_heads
+        fits = 0 <= layer < shape.layers and has_deltanet(layer) and 0 <= head < shape.linear_heads
         if not (fits and 0 <= bits <= 7 and 1 <= columns <= 64):
             where = f"layer {layer}, head {head}, {bits} address bits, {columns} columns"
             faults.append(f"state '{name}': {where} do not fit")

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from .errors import FoundryError
 from .lower import Lowered
 from .netlist import DelayCell, SumCell, inputs, outputs
+from .stock import FULL_ATTENTION_INTERVAL, has_deltanet
 
-FULL_ATTENTION_INTERVAL = 4
 DELAYS_A_HEAD = 127  # the last value dim is the pad
 SWEEPS = 8
 
@@ -47,11 +47,6 @@ class Schedule:
     birth: tuple[int | None, ...]
     death: tuple[int, ...]
     peak: int
-
-
-def has_deltanet(layer: int) -> bool:
-    """Every fourth layer is full attention, and idle."""
-    return layer % FULL_ATTENTION_INTERVAL != FULL_ATTENTION_INTERVAL - 1
 
 
 def schedule(lowered: Lowered, room: Room) -> Schedule:

@@ -7,6 +7,11 @@ from .network import Shape
 FULL_ATTENTION_INTERVAL = 4
 
 
+def has_deltanet(layer: int) -> bool:
+    """Every fourth layer is full attention; ours leave it idle."""
+    return layer % FULL_ATTENTION_INTERVAL != FULL_ATTENTION_INTERVAL - 1
+
+
 def stock_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
     """Name -> shape of every tensor, in file order."""
     hidden, wide = shape.hidden, shape.linear_heads * shape.head_dim
@@ -39,6 +44,6 @@ def stock_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
     }
     tensors: dict[str, tuple[int, ...]] = {"embed_tokens.weight": (shape.vocabulary, hidden)}
     for layer in range(shape.layers):
-        mixer = full if layer % FULL_ATTENTION_INTERVAL == FULL_ATTENTION_INTERVAL - 1 else linear
+        mixer = linear if has_deltanet(layer) else full
         tensors |= {f"layers.{layer}.{name}": size for name, size in (mixer | every).items()}
     return tensors | {"norm.weight": (hidden,), "lm_head.weight": (shape.vocabulary, hidden)}
