@@ -71,10 +71,10 @@ class Network:
     """``sparse``: name -> Sparse (matrices; conv1d.weight as [channels, 4] with the middle dim of the stock shape
     dropped). ``vectors``: name -> dense float32 vector (A_log, dt_bias, norm weights). ``embedding``, ``head``: see
     Lookup. ``states``: for each memory of the circuit that a host may want to read: name -> (layer, head, row bits,
-    columns), where column c is stored in value dims (c, c + 64) as bit and complement. A column of a gather
-    has no complement. ``certificate``: the margin proof's summary, plain JSON values (see ``prove``), with ``text_dims``
-    (the first dims, which nothing here reads or writes), ``anchor_dims`` (constants of every token, powers of two) and
-    ``scale_bits`` (a signal worth 1 enters a layer as 2**-scale_bits).
+    columns), where column c is stored in value dims (c, c + 64) as bit and complement. A column of a gather has no
+    complement. ``certificate``: the margin proof's summary, plain JSON values (see ``prove``), with ``text_dims``
+    (the first dims, which nothing here reads or writes), ``anchor_dims`` (constants of every token, powers of two)
+    and ``scale_bits`` (a signal worth 1 enters a layer as 2**-scale_bits).
     """
 
     shape: Shape
