@@ -1,0 +1,160 @@
+"""The command line: one function a command, none of which computes anything of its own.
+
+Nothing heavy is imported here, only inside the commands, so that ``qgpu --help`` answers at once. Errors of the user's
+input print as one message and end with status 2; Ctrl-C ends with 130.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from qgpu.errors import QgpuError
+
+
+class Commands(TyperGroup):
+    """The commands, with errors of qgpu printed as messages."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except QgpuError as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="A GPU in the weights of a language model: the model itself runs CUDA, token by token.",
+)
+# So that -7 and - are arguments and no options.
+NUMBERS = {"ignore_unknown_options": True}
+
+
+class EngineName(StrEnum):
+    native = "native"
+    transformers = "transformers"
+    interpreter = "interpreter"
+
+
+class Dtype(StrEnum):
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+
+
+Engine = Annotated[EngineName, typer.Option(help="What evaluates the weights; the interpreter has none.")]
+Type = Annotated[Dtype | None, typer.Option(help="Type of the activations; each engine has its usual one.")]
+Check = Annotated[bool, typer.Option("--check", help="Compare every token and the memory with the interpreter.")]
+MaxTokens = Annotated[int, typer.Option(min=1, help="How many tokens a launch may write.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+KernelName = Annotated[str | None, typer.Option("--kernel", help="The kernel, where the file has several.")]
+File = Annotated[Path, typer.Argument(help="A .cu or .ptx file, or a stock kernel by its name, such as dot.")]
+
+
+@app.command(context_settings=NUMBERS)
+def eval(
+    expression: Annotated[str, typer.Argument(help='Integers, vectors and matrices with + - * @: "[1, 2] @ [3, 4]".')],
+    engine: Engine = EngineName.native,
+    dtype: Type = None,
+    check: Check = False,
+    max_tokens: MaxTokens = 1_000_000,
+    json: Json = False,
+) -> None:
+    """Evaluate an expression: every operation is a kernel that the model runs."""
+    from qgpu import cli_run
+
+    cli_run.evaluate(expression, cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json))
+
+
+@app.command(context_settings=NUMBERS)
+def run(
+    file: File,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME=]VALUE...",
+            help="The kernel's arguments: 7, [1, 2, 3], [[1, 2], [3, 4]], zeros:3 or zeros:2x3 (a result), "
+            "@file.npy, @file.json, or - for JSON from standard input.",
+        ),
+    ] = None,
+    grid: Annotated[str, typer.Option(help="CTAs in the grid: X, XxY or XxYxZ.")] = "1",
+    block: Annotated[str, typer.Option(help="Threads in a CTA (a CUDA thread block): X, XxY or XxYxZ.")] = "1",
+    kernel: KernelName = None,
+    engine: Engine = EngineName.native,
+    dtype: Type = None,
+    check: Check = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Print the launch token by token.")] = False,
+    max_tokens: MaxTokens = 1_000_000,
+    json: Json = False,
+) -> None:
+    """Launch a CUDA kernel and print the arrays it wrote.
+
+    Example: qgpu run dot --block 3 "[1, 2, 3]" "[4, 5, 6]" out=zeros:1 3
+    """
+    from qgpu import cli_run
+
+    options = cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json)
+    cli_run.run(file, kernel, arguments or [], grid, block, trace, options)
+
+
+@app.command()
+def ptx(file: File) -> None:
+    """Compile CUDA C and print its PTX."""
+    from qgpu.cuda.compile import ptx_of_file
+    from qgpu.driver.stock import resolve
+
+    typer.echo(ptx_of_file(resolve(file)).text.rstrip("\n"))
+
+
+@app.command()
+def asm(file: File, kernel: KernelName = None) -> None:
+    """Compile a kernel and print the machine's blocks."""
+    from qgpu.driver.kernel import code_of_file
+    from qgpu.driver.stock import resolve
+    from qgpu.isa.assembly import disassemble
+
+    typer.echo(disassemble(code_of_file(resolve(file), kernel).program).rstrip("\n"))
+
+
+@app.command()
+def info(json: Json = False) -> None:
+    """Say what the machine in the weights is: sizes, layers, and the margins that were proved."""
+    from qgpu import cli_model
+
+    cli_model.info(json)
+
+
+@app.command()
+def cast(json: Json = False) -> None:
+    """Cast the machine into weights anew, and report it layer by layer."""
+    from qgpu import cli_model
+
+    cli_model.cast(json)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="The folder to write; it is replaced if it is a checkpoint.")],
+    dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.bfloat16,
+) -> None:
+    """Write the bare model as a stock Qwen3.5 checkpoint."""
+    from qgpu import cli_model
+
+    cli_model.export(folder, dtype.value)
+
+
+def main() -> None:
+    """The entry point of the ``qgpu`` command."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""What ``qgpu run`` and ``qgpu eval`` do between reading the command line and the driver: text in, text or JSON out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from qgpu.cli_arguments import Typed, host_value, read
+from qgpu.cli_terminal import Progress
+from qgpu.driver.arguments import order
+from qgpu.driver.arrays import DeviceArray
+from qgpu.driver.calculator import Calculator, show
+from qgpu.driver.ctypes import Parameter
+from qgpu.driver.device import Device
+from qgpu.driver.kernel import Code, Kernel, code_of_file
+from qgpu.driver.launch import Launch
+from qgpu.driver.stock import resolve
+from qgpu.errors import FaultError, LaunchError, StoppedError
+
+
+@dataclass(frozen=True)
+class Options:
+    """What all launches from the command line have in common."""
+
+    engine: str
+    dtype: str | None
+    check: bool
+    max_tokens: int
+    json: bool
+
+
+def evaluate(text: str, options: Options) -> None:
+    """``qgpu eval``: print the value of an expression."""
+    with Progress() as progress:
+        device = Device(options.engine, options.dtype, progress.say, progress.count)
+        calculator = Calculator(device, options.max_tokens, options.check)
+        value = calculator.evaluate(text)
+    if options.json:
+        print(json.dumps({"result": value.tolist(), "wrapped": calculator.notes, **_numbers(calculator.launches)}))
+        return
+    print(show(value))
+    for note in calculator.notes:
+        typer.echo(note, err=True)
+
+
+def run(
+    file: Path, name: str | None, texts: Sequence[str], grid: str, block: str, trace: bool, options: Options
+) -> None:
+    """``qgpu run``: launch a kernel, print the arrays that it may have written."""
+    sizes = _size(grid, "--grid"), _size(block, "--block")
+    code = code_of_file(resolve(file), name)
+    typed = _in_order(code, read(texts))
+    with Progress() as progress:
+        device = Device(options.engine, options.dtype, progress.say, progress.count)
+        values = _place(device, code.parameters, typed)
+        try:
+            launch = Kernel(device, code)[sizes](*values, max_tokens=options.max_tokens, check=options.check)
+        except StoppedError as error:
+            progress.end()
+            _report_stopped(error, code.parameters, values, trace, options)
+            raise
+    if options.json:
+        print(json.dumps(_document(launch, code.parameters, values, trace)))
+        return
+    if trace:
+        print(launch.trace())
+    for parameter, value in zip(code.parameters, values, strict=True):
+        if isinstance(value, DeviceArray) and not parameter.const:
+            print(f"{parameter.name} = {show(value.numpy())}")
+    print(_summary(launch))
+
+
+def _in_order(code: Code, typed: Sequence[Typed]) -> list[Typed]:
+    """The arguments in the kernel's order. Names are the source's; where PTX has none, a name is only a label."""
+    if all(parameter.name == f"arg{index}" for index, parameter in enumerate(code.parameters)):
+        return order(code.name, code.parameters, typed, {})
+    named = {one.name: one for one in typed if one.name}
+    return order(code.name, code.parameters, [one for one in typed if not one.name], named)
+
+
+def _place(device: Device, parameters: Sequence[Parameter], typed: Sequence[Typed]) -> list[int | DeviceArray]:
+    """The arguments on the device. LaunchError lists every one that is no array of integers, or does not fit."""
+    found: list[int | DeviceArray] = []
+    faults: list[str] = []
+    for parameter, one in zip(parameters, typed, strict=True):
+        name = one.name or parameter.name
+        try:
+            value = host_value(one, parameter)
+            found.append(device.array(value, name=name) if isinstance(value, np.ndarray) else value)
+        except LaunchError as error:
+            faults.append(str(error))
+    if faults:
+        raise LaunchError("\n".join(faults))
+    return found
+
+
+def _size(text: str, option: str) -> tuple[int, ...]:
+    parts = text.lower().replace(",", "x").split("x")
+    if not 1 <= len(parts) <= 3 or not all(part.strip().isdigit() for part in parts):
+        raise LaunchError(f"{option} {text}: give one to three integers, such as 4 or 4x2")
+    return tuple(int(part) for part in parts)
+
+
+def _numbers(launches: Sequence[Launch]) -> dict[str, Any]:
+    return {
+        "launches": len(launches),
+        "prompt_tokens": sum(launch.statistics.prompt_tokens for launch in launches),
+        "tokens": sum(launch.statistics.tokens for launch in launches),
+        "exec_tokens": sum(launch.statistics.exec_tokens for launch in launches),
+        "lane_instructions": sum(launch.statistics.lane_instructions for launch in launches),
+        "checked": bool(launches) and all(launch.checked for launch in launches),
+    }
+
+
+def _document(
+    launch: Launch, parameters: Sequence[Parameter], values: Sequence[int | DeviceArray], trace: bool
+) -> dict[str, Any]:
+    """What ``qgpu run --json`` prints: every array by its parameter's name, and the launch's numbers."""
+    arrays = {
+        parameter.name: value.numpy().tolist()
+        for parameter, value in zip(parameters, values, strict=True)
+        if isinstance(value, DeviceArray)
+    }
+    found: dict[str, Any] = {"kernel": launch.kernel, "ended": launch.ended, "arrays": arrays, **_numbers([launch])}
+    if trace:
+        found["trace"] = launch.trace().split("\n")
+    return found
+
+
+def _report_stopped(
+    error: StoppedError,
+    parameters: Sequence[Parameter],
+    values: Sequence[int | DeviceArray],
+    trace: bool,
+    options: Options,
+) -> None:
+    """What can still be read after a launch that did not end well; the message itself is printed by the caller."""
+    launch = error.launch
+    if not isinstance(launch, Launch):
+        return
+    if options.json:
+        document = {**_document(launch, parameters, values, trace), "checked": False, "error": str(error)}
+        if isinstance(error, FaultError):
+            document["fault"] = {
+                "cause": error.cause,
+                "address": error.address,
+                "thread": error.thread,
+                "cta": error.cta,
+                "line": error.line,
+            }
+        print(json.dumps(document))
+    elif trace:
+        print(launch.trace())
+    sys.stdout.flush()
+
+
+def _summary(launch: Launch) -> str:
+    numbers = launch.statistics
+    text = (
+        f"{numbers.tokens:,} token{'' if numbers.tokens == 1 else 's'} ({numbers.exec_tokens:,} EXEC), "
+        f"{numbers.lane_instructions:,} lane instructions"
+    )
+    return text + ("; checked: every token and all memory as the interpreter has them" if launch.checked else "")

@@ -1,0 +1,121 @@
+"""The device: an engine, its memory, and the launches on it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qgpu.driver import arguments, arrays
+from qgpu.driver.arrays import DeviceArray, host_array
+from qgpu.driver.kernel import Code, Dim3, Kernel, Module, code_of_source
+from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch, Progress, Request, execute
+from qgpu.driver.memory import Allocator, allocation_map
+from qgpu.driver.runners import Runner, Say, open_runner
+from qgpu.driver.stock import resolve
+from qgpu.driver.trace import Place
+from qgpu.errors import StoppedError
+from qgpu.isa import program
+
+
+class Device:
+    """A GPU made of weights.
+
+    engine: "native" (sparse, quick), "transformers" (dense, stock code) or "interpreter" (the specification; no
+    weights). dtype: of the activations, "float32" or "bfloat16"; None for the engine's usual one. say: is told what
+    takes time, progress how many tokens of a launch have been written.
+    """
+
+    def __init__(
+        self,
+        engine: str = "native",
+        dtype: str | None = None,
+        say: Say = lambda text: None,
+        progress: Progress = lambda count: None,
+    ) -> None:
+        self._runner: Runner = open_runner(engine, dtype, say)
+        self._progress = progress
+        self.engine = engine
+        self.allocator = Allocator()
+        self._arrays: weakref.WeakSet[DeviceArray] = weakref.WeakSet()
+
+    # -- memory
+
+    def array(self, values: Any, dtype: Any = None, name: str = "") -> DeviceArray:
+        """A new array with a copy of ``values``: a numpy array of int32 or uint32, or nested lists of integers.
+
+        Raises LaunchError for other types and for integers that do not fit, MemoryFullError if it finds no place.
+        """
+        made = DeviceArray(host_array(values, dtype, name), self.allocator, name)
+        self._arrays.add(made)
+        return made
+
+    def zeros(self, shape: int | Sequence[int], dtype: Any = np.int32, name: str = "") -> DeviceArray:
+        """A new array of zeros; see ``array``."""
+        return self.array(np.zeros(shape, dtype), dtype, name)
+
+    @property
+    def arrays(self) -> list[DeviceArray]:
+        """The arrays that have memory, by address."""
+        return sorted((array for array in self._arrays if array.alive), key=lambda array: array.address)
+
+    # -- code
+
+    def module(self, path: str | Path) -> Module:
+        """A ``.cu`` or ``.ptx`` file, or a stock kernel by its name. CompileError if it cannot be read or compiled."""
+        return Module(self, resolve(path))
+
+    def kernel(self, source: str | Path, name: str | None = None) -> Kernel:
+        """A kernel from a file (see ``module``) or from CUDA C text, which is told by its ``__global__``.
+
+        name: of the kernel; None where there is only one. Raises CompileError, PtxError, UnsupportedError.
+        """
+        if isinstance(source, str) and "__global__" in source:
+            return Kernel(self, code_of_source(source, "kernel.cu", name))
+        return self.module(source).kernel(name)
+
+    # -- launches
+
+    def launch(
+        self,
+        code: Code,
+        grid: Dim3,
+        cta: Dim3,
+        values: Sequence[arguments.Argument],
+        *,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+        check: bool = False,
+    ) -> Launch:
+        """Run a compiled kernel with its arguments in order; see ``kernel.Configured``."""
+        live = self.arrays
+        words = arguments.words(code.name, code.parameters, values, code.program.parameter_words, live)
+        request = program.Launch(
+            program=code.program,
+            grid=grid,
+            cta=cta,
+            parameters=words,
+            rows=arrays.memory_rows(live),
+            allocated=allocation_map((array.address, array.nbytes) for array in live),
+        )
+        names = {id(value): parameter.name for parameter, value in zip(code.parameters, values, strict=True)}
+        places = [
+            Place(
+                array.name or names.get(id(array), f"array at 0x{array.address:04x}"),
+                array.address,
+                array.shape,
+                array.dtype.kind == "i",
+            )
+            for array in live
+        ]
+        try:
+            wanted = Request(code.name, request, code.file, places)
+            done = execute(self._runner, wanted, max_tokens, check, self._progress)
+        except StoppedError as error:
+            if isinstance(error.launch, Launch):
+                arrays.take(live, error.launch.memory)  # what was written before the end can be read
+            raise
+        arrays.take(live, done.memory)
+        return done

@@ -1,0 +1,151 @@
+"""Modules and kernels: compiled code that is ready to be launched on a device, ``kernel[grid, cta](arguments...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qgpu.cuda.compile import PtxText, compile_cuda, ptx_of_file, read_source
+from qgpu.cuda.frontend import kernel_named
+from qgpu.cuda.ptx import readable_name
+from qgpu.cuda.ptx_parser import parse_ptx
+from qgpu.driver import arguments
+from qgpu.driver.ctypes import Parameter, signature
+from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch
+from qgpu.errors import LaunchError, PtxError
+from qgpu.isa.program import Program
+
+if TYPE_CHECKING:
+    from qgpu.cuda import pipeline
+    from qgpu.driver.device import Device
+
+Dim3 = tuple[int, int, int]
+Size = int | Sequence[int]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A compiled kernel as the driver needs it. ``file``: the name of its source in messages."""
+
+    name: str
+    program: Program
+    parameters: tuple[Parameter, ...]
+    file: str
+
+
+def size_of(size: Size, what: str) -> Dim3:
+    """A grid or CTA size in x, y and z, from an int or up to three of them. LaunchError if it is neither."""
+    parts = (size,) if isinstance(size, int) else tuple(size)
+    if not 1 <= len(parts) <= 3 or not all(isinstance(part, int) for part in parts):
+        raise LaunchError(f"{what} {size!r}: give one to three integers, x, y and z")
+    x, y, z = (*parts, 1, 1)[:3]
+    return x, y, z
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel on a device. ``kernel[grid, cta]`` gives what can be called; both are ints or tuples (x, y, z)."""
+
+    device: Device
+    code: Code
+
+    @property
+    def name(self) -> str:
+        return self.code.name
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return self.code.parameters
+
+    def __getitem__(self, sizes: tuple[Size, Size]) -> Configured:
+        if not isinstance(sizes, tuple) or len(sizes) != 2:
+            raise LaunchError(f"{self.name}[...]: give two sizes, kernel[grid, cta], e.g. {self.name}[1, 32]")
+        return Configured(self, size_of(sizes[0], "grid"), size_of(sizes[1], "CTA"))
+
+    def __repr__(self) -> str:
+        return f"Kernel({arguments.prototype(self.name, self.parameters)})"
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A kernel with its grid and CTA size."""
+
+    kernel: Kernel
+    grid: Dim3
+    cta: Dim3
+
+    def __call__(
+        self,
+        *values: arguments.Argument,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+        check: bool = False,
+        **named: arguments.Argument,
+    ) -> Launch:
+        """Run the kernel and wait for its end; arrays then hold what it wrote.
+
+        Arguments go by position or by the names they have in the source: DeviceArrays for pointers, ints for integers.
+        max_tokens: how many tokens the model may write. check: compare every token and the memory with the interpreter.
+        Raises LaunchError, FaultError, LimitError or CheckError.
+        """
+        code = self.kernel.code
+        ordered = arguments.order(code.name, code.parameters, values, named)
+        return self.kernel.device.launch(code, self.grid, self.cta, ordered, max_tokens=max_tokens, check=check)
+
+
+@dataclass(frozen=True)
+class Module:
+    """A file of CUDA C or PTX on a device."""
+
+    device: Device
+    path: Path
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of what can be launched."""
+        text = ptx_of_file(self.path)
+        return tuple(readable_name(kernel.name) for kernel in parse_ptx(text.text, text.file).kernels)
+
+    def kernel(self, name: str | None = None) -> Kernel:
+        """The kernel of that name, compiled; without a name, the only one there is. PtxError lists what there is."""
+        return Kernel(self.device, code_of_file(self.path, name))
+
+
+def code_of_file(path: Path, name: str | None = None) -> Code:
+    """A kernel of a ``.cu`` or ``.ptx`` file, compiled down to blocks.
+
+    Raises CompileError, PtxError (also for a missing or ambiguous name), UnsupportedError.
+    """
+    from qgpu.cuda import pipeline
+
+    source = None if path.suffix == ".ptx" else read_source(path)
+    return _code(ptx_of_file(path), source, str(path), name, partial(pipeline.compile_file, path))
+
+
+def code_of_source(source: str, file: str, name: str | None = None) -> Code:
+    """A kernel of CUDA C text, compiled down to blocks; ``file`` is its name in messages."""
+    from qgpu.cuda import pipeline
+
+    text = PtxText(compile_cuda(source, file), f"PTX of {file}")
+    return _code(text, source, file, name, partial(pipeline.compile_source, source, file))
+
+
+def _code(
+    text: PtxText, source: str | None, file: str, name: str | None, build: Callable[..., pipeline.CompiledKernel]
+) -> Code:
+    module = parse_ptx(text.text, text.file)
+    names = [readable_name(kernel.name) for kernel in module.kernels]
+    if not names:
+        raise PtxError(f"{file}: there is no kernel in it; mark a function with __global__ to make it one")
+    if name is None and len(names) > 1:
+        raise PtxError(f"{file}: there are several kernels, {', '.join(names)}: say which one by its name")
+    kernel = kernel_named(module, name or names[0])
+    compiled = build(kernel=kernel.name)
+    return Code(
+        name=readable_name(kernel.name),
+        program=compiled.program,
+        parameters=signature(kernel.name, compiled.parameters, source),
+        file=file,
+    )

@@ -1,0 +1,202 @@
+"""One launch from prompt to result: feed, let the model write, read its memory, check, and say what went wrong.
+
+The host feeds the prompt and stops at HALT, FAULT or the limit. Everything else here reads what the model wrote.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from qgpu.driver import trace
+from qgpu.driver.memory import FIRST_BYTE
+from qgpu.driver.runners import InterpreterRunner, Runner, words_of
+from qgpu.errors import CheckError, FaultError, LaunchError, LimitError
+from qgpu.isa import program, tokens
+from qgpu.isa.interpreter import Interpreter, ProtocolError
+
+Array = np.ndarray[Any, Any]
+
+Progress = Callable[[int], None]
+"""Takes the number of tokens written so far, for people who wait."""
+
+DEFAULT_MAX_TOKENS = 1_000_000
+SHORT = 0.1
+"""Seconds that one step of writing should take: between steps the keyboard is heard and progress is told."""
+
+_FAULTS = tokens.BY_NAME["FAULT"]
+STOPS = frozenset([tokens.encode("HALT"), *range(_FAULTS.first, _FAULTS.first + _FAULTS.count)])
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """A launch that has run, whether it ended or not.
+
+    ``tokens``: what the model wrote after the prompt. ``memory``: all its memory afterwards, uint32 [4096].
+    ``checked``: every token and the memory are the interpreter's. ``places``: the arrays that were on the device.
+    """
+
+    kernel: str
+    request: program.Launch
+    tokens: tuple[int, ...]
+    memory: Array
+    statistics: trace.Statistics
+    checked: bool = False
+    file: str = ""
+    places: Sequence[trace.Place] = field(default=())
+
+    @property
+    def ended(self) -> str:
+        """``HALT``, ``FAULT``, or ``LIMIT`` if neither was written."""
+        kind = tokens.decode(self.tokens[-1])[0] if self.tokens else ""
+        return kind if kind in ("HALT", "FAULT") else "LIMIT"
+
+    def trace(self) -> str:
+        """The launch token by token, as text."""
+        return "\n".join(trace.Reader(self.request, self.places, self.file).lines(self.tokens))
+
+    def memory_of_tokens(self) -> Array:
+        """The memory as the tokens alone tell it (prompt rows, then every MEM), uint32 [4096]."""
+        return words_of(trace.written_rows(self.request, self.tokens))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run, and how messages call it. ``launch``: for the machine. ``file``: the kernel's source."""
+
+    kernel: str
+    launch: program.Launch
+    file: str
+    places: Sequence[trace.Place]
+
+
+def execute(
+    runner: Runner, request: Request, max_tokens: int, check: bool, progress: Progress = lambda count: None
+) -> Launch:
+    """Run a launch to its end.
+
+    Raises LaunchError for a launch that cannot begin, FaultError, LimitError or CheckError, each with the ``Launch`` as
+    far as it went.
+    """
+    if check and isinstance(runner, InterpreterRunner):
+        raise LaunchError(
+            "a check compares an engine's tokens with the interpreter's: with the interpreter as the engine there is "
+            "nothing to compare; leave out the check, or choose another engine"
+        )
+    if max_tokens < 1:
+        raise LaunchError(f"a launch may write {max_tokens} tokens: allow at least 1")
+    try:
+        prompt = program.prompt(request.launch)
+    except ValueError as error:
+        raise LaunchError(str(error)) from None
+    runner.reset()
+    runner.feed(prompt)
+    written = _write(runner, max_tokens, progress)
+    found = trace.statistics(request.launch, len(prompt), written)
+    done = Launch(
+        request.kernel, request.launch, tuple(written), runner.memory(), found, check, request.file, request.places
+    )
+    if check:
+        compare(done, prompt)
+    if done.ended == "FAULT":
+        raise fault_of(done, prompt)
+    if done.ended == "LIMIT":
+        raise LimitError(
+            f"{request.kernel} wrote {len(written):,} tokens and has not ended: an endless loop, or more work than "
+            "the limit allows; raise it with max_tokens (--max-tokens)",
+            done,
+        )
+    return done
+
+
+def _write(runner: Runner, max_tokens: int, progress: Progress) -> list[int]:
+    """Let the machine write until it stops or the limit is reached."""
+    written: list[int] = []
+    count = 16
+    while len(written) < max_tokens:
+        start = time.monotonic()
+        step = runner.generate(min(count, max_tokens - len(written)), STOPS)
+        written += step
+        if not step or step[-1] in STOPS:
+            break
+        count = count * 2 if time.monotonic() - start < SHORT else max(1, count // 2)
+        progress(len(written))
+    return written
+
+
+def compare(done: Launch, prompt: Sequence[int]) -> None:
+    """Replay a launch on the interpreter. CheckError at the first token that differs, or the first memory word."""
+    machine = Interpreter()
+    machine.feed(prompt)
+    for position, token in enumerate(done.tokens):
+        wanted = machine.next()
+        if token != wanted:
+            said = "nothing" if wanted is None else f"{tokens.text(wanted)} (id {wanted})"
+            raise CheckError(
+                f"check failed at token {position} of {len(done.tokens)}: the model wrote {tokens.text(token)} "
+                f"(id {token}), the interpreter writes {said}",
+                done,
+                position,
+            )
+        machine.feed([token])
+    expected = done.memory_of_tokens()  # tokens that the interpreter has just agreed with
+    wrong = np.flatnonzero(expected != done.memory)
+    if len(wrong):
+        word = int(wrong[0])
+        raise CheckError(
+            f"check failed: every token is right, but {len(wrong)} memory words differ, first the one at address "
+            f"0x{4 * word:04x}: the model holds {int(done.memory[word])}, the interpreter {int(expected[word])}",
+            done,
+        )
+
+
+def fault_of(done: Launch, prompt: Sequence[int]) -> FaultError:
+    """The error that tells of a FAULT: what, where in the source, which thread; the address is the interpreter's."""
+    cause_number, lane = tokens.decode(done.tokens[-1])[1]
+    cause = tokens.CAUSES[cause_number] if cause_number < len(tokens.CAUSES) else f"cause {cause_number}"
+    last = [record for record in trace.records(done.request, done.tokens) if record.kind == "EXEC"]
+    block, quad = (last[-1].block, last[-1].quad) if last else (0, 0)
+    blocks = done.request.program.blocks
+    line = blocks[block].line if block < len(blocks) else 0
+    thread = trace.thread_of(done.request.cta, quad, lane)
+    machine = Interpreter()
+    machine.feed(prompt)
+    address: int | None = None
+    try:
+        machine.feed(done.tokens)
+        address = machine.fault[4] if machine.fault and cause not in ("trap", "deadlock") else None
+    except ProtocolError:
+        pass  # the tokens are not the machine's; --check says where they leave it
+    cta = machine.state.cta
+    where = f"{done.file}:{line}" if line else done.file
+    cta_text = trace.coordinates(cta, done.request.grid)
+    who = f"thread {trace.coordinates(thread, done.request.cta)} of CTA {cta_text}"
+    if cause == "deadlock":
+        what = "deadlock: every thread that is left waits for one that can never come"
+        who = f"the last to run was {who}"
+    else:
+        what = cause if address is None else f"{cause} at address 0x{address:04x}{_near(done.places, address)}"
+    message = f"{where + ': ' if where else ''}FAULT in kernel {done.kernel}: {what}; {who}"
+    return FaultError(message, done, cause=cause, address=address, thread=thread, cta=cta, line=line)
+
+
+def _near(places: Sequence[trace.Place], address: int) -> str:
+    """Where an address lies beside the arrays: in one, or behind the nearest one below it."""
+    below = [place for place in places if place.address <= address]
+    if address < FIRST_BYTE:
+        return " (a null pointer?)"
+    if address >= tokens.MEMORY_BYTES:
+        return f" (beyond the memory's {tokens.MEMORY_BYTES} bytes)"
+    if not below:
+        return ""
+    place = max(below, key=lambda found: found.address)
+    beyond = address - place.address - 4 * place.size
+    if beyond < 0:
+        return f" (inside {place.name})"
+    count = f"{place.size} element" + ("s" if place.size != 1 else "")
+    distance = f"{beyond} bytes behind" if beyond else "just behind"
+    return f" ({distance} the end of {place.name}, which has {count})"

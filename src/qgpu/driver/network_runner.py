@@ -1,0 +1,67 @@
+"""A runner over the cast network: an engine that evaluates the weights, and memory read from its recurrent state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from qgpu.driver import bare
+from qgpu.driver.runners import Array, Runner, Say
+from qgpu.engines.protocol import Engine
+from qgpu.errors import QgpuError
+from qgpu.isa import tokens
+
+LEAST_BIT = 1.0  # a stored bit is 256 or more, what a wiped row leaves is below 1e-20
+
+
+class NetworkRunner:
+    """``states``: memory name -> (layer, head, row bits, columns), as the network tells them."""
+
+    def __init__(self, name: str, engine: Engine, states: Mapping[str, tuple[int, int, int, int]]) -> None:
+        self.name = name
+        self._engine = engine
+        self._states = states
+
+    def reset(self) -> None:
+        self._engine.reset()
+
+    def feed(self, ids: Sequence[int]) -> None:
+        self._engine.feed(ids)
+
+    def generate(self, limit: int, stops: Collection[int]) -> list[int]:
+        return self._engine.generate(limit, stops)
+
+    def memory(self) -> Array:
+        from qgpu.machine import MEMORY_BANKS
+
+        banks = [self._rows(self._states[name]) for name in MEMORY_BANKS]
+        return np.concatenate(banks).reshape(-1)[: 2 * tokens.ROWS]
+
+    def _rows(self, where: tuple[int, int, int, int]) -> Array:
+        """The rows of one bank, uint32 [rows, 2]: bit c of a row is on where value dim c outweighs dim c + 64."""
+        layer, head, bits, columns = where
+        state = self._engine.state(layer, head)[: 1 << bits]
+        on = state[:, :columns] > state[:, 64 : 64 + columns] + LEAST_BIT
+        return np.packbits(on, axis=1, bitorder="little").view(np.uint32)
+
+
+def native(dtype: str, say: Say) -> Runner:
+    """The sparse engine over the bare network."""
+    from qgpu.engines.native import NativeEngine
+
+    network, _ = bare.bare(say)
+    return NetworkRunner("native", NativeEngine(network, dtype), network.states)
+
+
+def transformers(dtype: str, say: Say) -> Runner:
+    """Stock code over the dense bare checkpoint."""
+    try:
+        from qgpu.engines.transformers import TransformersEngine
+    except ImportError as error:
+        raise QgpuError(
+            f"the transformers engine needs torch and transformers ({error}): pip install 'qgpu[transformers]'"
+        ) from None
+    network, _ = bare.bare(say)
+    say("loading the dense checkpoint")
+    return NetworkRunner("transformers", TransformersEngine(bare.dense_checkpoint(dtype, say), dtype), network.states)

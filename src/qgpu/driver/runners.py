@@ -1,0 +1,112 @@
+"""What runs a launch: an engine over the cast network, or the interpreter in its place.
+
+A runner is fed a prompt, writes tokens, and lets its memory be read. It computes nothing on its own: that is the
+engine's, and so the model's, part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from qgpu.errors import LaunchError
+from qgpu.isa import tokens
+from qgpu.isa.interpreter import Interpreter
+
+Array = np.ndarray[Any, Any]
+Say = Callable[[str], None]
+"""Takes a line about what goes on, for people who wait."""
+
+
+class Runner(Protocol):
+    """``name``: the engine's."""
+
+    name: str
+
+    def reset(self) -> None:
+        """Back to the empty sequence."""
+        ...
+
+    def feed(self, ids: Sequence[int]) -> None:
+        """Append the host's tokens."""
+        ...
+
+    def generate(self, limit: int, stops: Collection[int]) -> list[int]:
+        """Up to ``limit`` tokens of the machine's own, ending after one of ``stops``."""
+        ...
+
+    def memory(self) -> Array:
+        """All of the machine's memory as it stands, uint32 [4096]."""
+        ...
+
+
+class InterpreterRunner:
+    """The executable specification as an engine: exact and quick to start, but no weights are in it."""
+
+    name = "interpreter"
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self._machine = Interpreter()
+
+    def feed(self, ids: Sequence[int]) -> None:
+        self._machine.feed(ids)
+
+    def generate(self, limit: int, stops: Collection[int]) -> list[int]:
+        written: list[int] = []
+        while len(written) < limit and (token := self._machine.next()) is not None:
+            written.append(token)
+            self._machine.feed([token])
+            if token in stops:
+                break
+        return written
+
+    def memory(self) -> Array:
+        return words_of(self._machine.state.memory)
+
+
+def words_of(rows: dict[int, tuple[int, int]]) -> Array:
+    """Memory rows as uint32 [4096]; rows that were never written are zero."""
+    memory = np.zeros((tokens.ROWS, 2), np.uint32)
+    for row, words in rows.items():
+        memory[row] = words
+    return memory.reshape(-1)
+
+
+def _interpreter(dtype: str, say: Say) -> Runner:
+    return InterpreterRunner()
+
+
+def _native(dtype: str, say: Say) -> Runner:
+    from qgpu.driver.network_runner import native
+
+    return native(dtype, say)
+
+
+def _transformers(dtype: str, say: Say) -> Runner:
+    from qgpu.driver.network_runner import transformers
+
+    return transformers(dtype, say)
+
+
+ENGINES: dict[str, tuple[Callable[[str, Say], Runner], tuple[str, ...]]] = {
+    "native": (_native, ("float32", "bfloat16")),
+    "transformers": (_transformers, ("bfloat16", "float32")),
+    "interpreter": (_interpreter, ()),
+}
+"""Name -> (what opens it, the types of activations it can run with, its usual one first)."""
+
+
+def open_runner(engine: str, dtype: str | None, say: Say = lambda text: None) -> Runner:
+    """The runner of that name. LaunchError for a name or dtype there is not."""
+    if engine not in ENGINES:
+        raise LaunchError(f"there is no engine {engine!r}; there are: {', '.join(ENGINES)}")
+    opener, dtypes = ENGINES[engine]
+    if dtype is not None and dtype not in dtypes:
+        known = f"has the types {', '.join(dtypes)}" if dtypes else "works on integers and has no dtype"
+        raise LaunchError(f"dtype {dtype!r}: the {engine} engine {known}")
+    return opener(dtype or (dtypes or ("",))[0], say)

@@ -1,0 +1,275 @@
+"""A launch's tokens as people read them: who runs which line, what registers and memory become.
+
+Nothing is executed here: what a token means follows from the tokens before it, as the machine's own grammar says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from qgpu.isa import tokens, values
+from qgpu.isa.program import Launch, thread_rows
+
+Coordinates = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Place:
+    """An array of the trace: elements of 4 bytes from ``address`` on."""
+
+    name: str
+    address: int
+    shape: tuple[int, ...]
+    signed: bool = True
+
+    @property
+    def size(self) -> int:
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    def element(self, index: int) -> str:
+        """``out[3]``, or ``c[1][2]`` for the element at that place in memory."""
+        parts: list[int] = []
+        for extent in reversed(self.shape):
+            parts.append(index % extent)
+            index //= extent
+        return self.name + "".join(f"[{part}]" for part in reversed(parts))
+
+
+@dataclass(frozen=True)
+class Record:
+    """A marker and the DATA after it.
+
+    ``position``: of the marker, from 0 at the first token after the prompt. ``quad``, ``block``: of the last EXEC.
+    ``lanes``: the active lanes of the quad at an EXEC, VAL or VALW.
+    """
+
+    position: int
+    kind: str
+    fields: tuple[int, ...]
+    payloads: tuple[int, ...]
+    quad: int = 0
+    block: int = 0
+    lanes: tuple[int, ...] = ()
+
+
+@dataclass
+class Statistics:
+    """``tokens``: written after the prompt; ``kinds``: of each kind. ``lane_instructions``: instructions of the source
+    program, counted once for every thread that ran them."""
+
+    prompt_tokens: int = 0
+    tokens: int = 0
+    lane_instructions: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def exec_tokens(self) -> int:
+        return self.kinds.get("EXEC", 0)
+
+
+def records(launch: Launch, written: Sequence[int]) -> Iterator[Record]:
+    """The tokens after the prompt, grouped by marker. A trace that stops inside a group gives that group as it is."""
+    rows = thread_rows(launch.cta)
+    exist = [sum(1 << i for i in range(4) if rows[4 * quad + i] >> 31) for quad in range(tokens.QUADS)]
+    masks = list(exist)
+    quad = block = position = 0
+    while position < len(written):
+        kind, fields = tokens.decode(written[position])
+        start = position
+        position += 1
+        payloads = []
+        while position < len(written) and written[position] < tokens.BY_NAME["EXEC"].first:
+            payloads.append(written[position])
+            position += 1
+        lanes: tuple[int, ...] = ()
+        if kind == "EXEC":
+            block, quad = fields
+        elif kind == "MASK":
+            masks[fields[0]] = tokens.MASK_PAIRS[fields[1]][0]
+        elif kind == "CTA":
+            masks = list(exist)
+        if kind in ("EXEC", "VAL", "VALW"):
+            lanes = tuple(i for i in range(4) if masks[quad] >> i & 1)
+        yield Record(start, kind, fields, tuple(payloads), quad, block, lanes)
+
+
+def statistics(launch: Launch, prompt_tokens: int, written: Sequence[int]) -> Statistics:
+    """Counts over a whole trace."""
+    found = Statistics(prompt_tokens, len(written))
+    blocks = launch.program.blocks
+    for record in records(launch, written):
+        found.kinds[record.kind] = found.kinds.get(record.kind, 0) + 1
+        if record.payloads:
+            found.kinds["DATA"] = found.kinds.get("DATA", 0) + len(record.payloads)
+        if record.kind == "EXEC" and record.block < len(blocks):
+            found.lane_instructions += blocks[record.block].instructions * len(record.lanes)
+    return found
+
+
+def lane_values(count: int, payloads: Sequence[int], wide: bool) -> list[int] | None:
+    """The 32-bit words of ``count`` lanes in the DATA after EXEC, VAL or VALW (``wide``); None if unfinished."""
+    p = list(payloads)
+    extended = [values.signed(payload, 16) & 0xFFFFFFFF for payload in p]
+    paired = [p[i] | p[i + 1] << 16 for i in range(0, len(p) - 1, 2)]
+    if wide:
+        return paired if len(p) == 2 * count else None
+    if len(p) == 1:
+        return extended * count
+    if len(p) == 2 and count != 2:
+        return paired * count
+    if len(p) == 4 and count == 2:
+        return paired
+    return extended if len(p) == count else None
+
+
+def thread_of(cta: Coordinates, quad: int, lane: int) -> Coordinates:
+    """threadIdx of a lane."""
+    row = thread_rows(cta)[4 * quad + lane]
+    return row & 0xFF, row >> 8 & 0xFF, row >> 16 & 0xFF
+
+
+def coordinates(index: Coordinates, size: Coordinates) -> str:
+    """An index as short as its grid or CTA allows: ``5``, ``(1, 5)``, ``(0, 1, 5)``."""
+    used = 3 if size[2] > 1 else 2 if size[1] > 1 else 1
+    return str(index[0]) if used == 1 else str(index[:used])
+
+
+def end_of_cta(fields: Sequence[int]) -> Coordinates:
+    """The index that the DATA after CTA stand for."""
+    x, y, z, high = (*fields, 0, 0, 0, 0)[:4]
+    return x | high << 16, y, z
+
+
+@dataclass
+class Reader:
+    """Walks a trace. ``places``: the arrays, for names of addresses. ``file``: the kernel's source, for lines."""
+
+    launch: Launch
+    places: Sequence[Place] = ()
+    file: str = ""
+    memory: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def lines(self, written: Sequence[int]) -> Iterator[str]:
+        """One line a token: its position, the token, and what it says; what DATA say stands at their last one."""
+        self.memory = dict(self.launch.rows)
+        for record in records(self.launch, written):
+            meaning = _MEANINGS.get(record.kind)
+            text = meaning(self, record) if meaning else ""
+            head = tokens.text(written[record.position])
+            count = len(record.payloads)
+            own = record.kind == "EXEC" or not count
+            yield _line(record.position, head, (self._exec(record) if record.kind == "EXEC" else text) if own else "")
+            for index, payload in enumerate(record.payloads):
+                last = index == count - 1
+                yield _line(record.position + 1 + index, f"  DATA 0x{payload:04x}", text if last else "")
+
+    def name_of(self, address: int) -> str:
+        """A byte address as an element of an array, or as what kind of memory it is."""
+        place = self._place_of(address)
+        if place is not None:
+            return place.element((address - place.address) // 4)
+        first_shared = tokens.SHARED_FIRST_ROW * tokens.ROW_BYTES
+        if address >= first_shared:
+            return f"shared[0x{address - first_shared:03x}]"
+        return f"memory[0x{address:04x}]"
+
+    def number(self, address: int, word: int) -> int:
+        """A memory word as the array there reads it; signed where nobody says."""
+        place = self._place_of(address)
+        return values.signed(word) if place is None or place.signed else word
+
+    def _threads(self, record: Record) -> str:
+        found = [coordinates(thread_of(self.launch.cta, record.quad, i), self.launch.cta) for i in record.lanes]
+        consecutive = len(found) > 2 and all(text.isdigit() for text in found)
+        consecutive = consecutive and int(found[-1]) - int(found[0]) == len(found) - 1
+        listed = f"{found[0]}..{found[-1]}" if consecutive else ", ".join(found)
+        return f"thread{'s' if len(found) != 1 else ''} {listed}"
+
+    def _exec(self, record: Record) -> str:
+        blocks = self.launch.program.blocks
+        line = blocks[record.block].line if record.block < len(blocks) else 0
+        where = f"{self.file}:{line}" if line else self.file or "block"
+        return f"{where}  {self._threads(record)}"
+
+    def _values(self, record: Record) -> str:
+        if not record.payloads:
+            return ""
+        words = lane_values(len(record.lanes), record.payloads, record.kind == "VALW")
+        register = record.fields[0] if record.kind != "EXEC" else self._first_destination(record.block)
+        if words is None:
+            return "(unfinished)"
+        numbers = [values.signed(word) for word in words]
+        if len(set(numbers)) == 1:
+            numbers = numbers[:1]
+        return f"r{register} = {', '.join(map(str, numbers))}"
+
+    def _first_destination(self, block: int) -> int:
+        fields = self.launch.program.blocks[block].fields
+        return fields.get("d_e", 0) or fields.get("d_b", 0)
+
+    def _row(self, record: Record) -> str:
+        row = record.fields[0]
+        old = self.memory.get(row, (0, 0))
+        if not 1 <= len(record.payloads) <= 4:
+            return ""
+        new = self.memory[row] = values.row_of(record.payloads)
+        changed = [half for half in range(2) if new[half] != old[half]]
+        addresses = [row * tokens.ROW_BYTES + 4 * half for half in changed or range(2)]
+        listed = [
+            f"{self.name_of(address)} = {self.number(address, new[address >> 2 & 1])}"
+            for address in addresses
+            if changed or self._place_of(address) or not any(map(self._place_of, addresses))
+        ]
+        return ", ".join(listed) + ("" if changed else "  (as before)")
+
+    def _place_of(self, address: int) -> Place | None:
+        found = (place for place in self.places if place.address <= address < place.address + 4 * place.size)
+        return next(found, None)
+
+    def _mask(self, record: Record) -> str:
+        quad, (lanes, _) = record.fields[0], tokens.MASK_PAIRS[record.fields[1]]
+        active = Record(0, "", (), (), quad, 0, tuple(i for i in range(4) if lanes >> i & 1))
+        return f"{self._threads(active)} next"
+
+    def _cta(self, record: Record) -> str:
+        shared = {row: words for row, words in self.memory.items() if row < tokens.SHARED_FIRST_ROW}
+        self.memory = shared
+        return f"CTA {coordinates(end_of_cta(record.payloads), self.launch.grid)} starts; shared memory is wiped"
+
+    def _barrier(self, record: Record) -> str:
+        return "every thread has arrived at the barrier"
+
+    def _halt(self, record: Record) -> str:
+        return "the launch is complete"
+
+
+_MEANINGS: Mapping[str, Callable[[Reader, Record], str]] = {
+    "EXEC": Reader._values,
+    "VAL": Reader._values,
+    "VALW": Reader._values,
+    "MEM": Reader._row,
+    "MASK": Reader._mask,
+    "CTA": Reader._cta,
+    "BAR": Reader._barrier,
+    "HALT": Reader._halt,
+}
+
+
+def _line(position: int, token: str, meaning: str) -> str:
+    return f"{position:6d}  {token:24s}  {meaning}".rstrip()
+
+
+def written_rows(launch: Launch, written: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """The memory that the tokens alone tell of: the rows of the prompt, then every MEM in order, shared memory wiped by
+    CTA. Row -> (low word, high word). An unfinished MEM at the end counts as it stands."""
+    memory = dict(launch.rows)
+    for record in records(launch, written):
+        if record.kind == "MEM" and 1 <= len(record.payloads) <= 4:
+            memory[record.fields[0]] = values.row_of(record.payloads)
+        elif record.kind == "CTA":
+            memory = {row: words for row, words in memory.items() if row < tokens.SHARED_FIRST_ROW}
+    return memory
