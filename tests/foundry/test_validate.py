@@ -97,7 +97,7 @@ def test_limits_of_the_shape_are_told() -> None:
     x = b.token_word("x", lambda i: i, 4)
     y = [b.xor(f"y{i}", *x[: i + 1]) for i in range(4)]
     made = b.finish([b.xor("z", *y), *x[1:]], lambda i: i)
-    with pytest.raises(FoundryError, match="hidden is 8"):
+    with pytest.raises(FoundryError, match=r"live signals in layer \d.* hidden is 8"):
         cast(made, Options(heads=1, hidden=8))
     with pytest.raises(FoundryError, match="more than 4 layers of 1 heads and 3 neurons"):
         cast(made, Options(heads=1, max_layers=4, max_intermediate=3))

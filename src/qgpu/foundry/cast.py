@@ -20,7 +20,7 @@ from .place import Placement, place, smallest_hidden
 from .prove import needed_allowance, prove
 from .report import Report, report_on
 from .rows import Allowance
-from .schedule import Room, schedule
+from .schedule import Room, fullest, schedule
 from .validate import validate
 
 NEURON_STEP = 64
@@ -93,12 +93,13 @@ def frame_of(placement: Placement, options: Options) -> Frame:
     hidden = options.hidden or smallest_hidden(placement.slots, options.text_dims)
     needed = placement.slots + options.text_dims + len(anchors_for(hidden))
     if needed > hidden:
-        alive = placement.schedule.peak
+        plan = placement.schedule
+        alive, layer = fullest(plan)
         raise FoundryError(
-            placement.schedule.lowered.netlist.name,
+            plan.lowered.netlist.name,
             "placement",
             [
-                f"{needed} residual dims are needed ({alive} live signals, {options.text_dims} for text, "
+                f"{needed} residual dims are needed ({alive} live signals in layer {layer}, {options.text_dims} for text, "
                 f"{len(anchors_for(hidden))} anchors), hidden is {hidden}"
             ],
         )

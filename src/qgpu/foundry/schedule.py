@@ -16,6 +16,7 @@ import heapq
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from .errors import FoundryError
 from .lower import Lowered
@@ -47,6 +48,18 @@ class Schedule:
     birth: tuple[int | None, ...]
     death: tuple[int, ...]
     peak: int
+
+
+def fullest(plan: Schedule) -> tuple[int, int]:
+    """Most signals alive at once, and the layer after one of whose stages that is."""
+    change = [0] * (2 * plan.layers + 4)
+    for birth, death in zip(plan.birth, plan.death, strict=True):
+        if birth is not None:
+            change[birth + 1] += 1
+            change[death + 1] -= 1
+    alive = list(accumulate(change))
+    most = max(alive)
+    return most, max(0, alive.index(most) - 1) // 2
 
 
 def schedule(lowered: Lowered, room: Room) -> Schedule:
