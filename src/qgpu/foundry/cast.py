@@ -99,8 +99,8 @@ def frame_of(placement: Placement, options: Options) -> Frame:
             plan.lowered.netlist.name,
             "placement",
             [
-                f"{needed} residual dims are needed ({alive} live signals in layer {layer}, {options.text_dims} for text, "
-                f"{len(anchors_for(hidden))} anchors), hidden is {hidden}"
+                f"{needed} residual dims are needed ({alive} live signals in layer {layer}, "
+                f"{options.text_dims} for text, {len(anchors_for(hidden))} anchors), hidden is {hidden}"
             ],
         )
     widest = max(neurons_a_layer(placement), default=0)
