@@ -1,0 +1,113 @@
+"""Random launches inside what the circuits implement: edge-heavy words, mostly valid addresses, branches of both kinds."""
+
+from __future__ import annotations
+
+from random import Random
+
+from qgpu.isa import encoding
+from qgpu.isa.program import FIRST_PARAM, Block, Launch, Program
+
+EDGES = (0, 1, 2, 0xFFFFFFFF, 0x7FFFFFFF, 0x80000000, 0x7FFF, 0x8000, 0xFFFF8000, 0xFFFF7FFF, 0x10000, 0xAAAAAAAA)
+ALU = ("add", "sub", "rsub", "and", "or", "xor", "first", "second")
+ARRAY = 64
+WORDS = 32
+
+
+def word(rng: Random) -> int:
+    kind = rng.randrange(4)
+    if kind == 0:
+        return rng.choice(EDGES)
+    if kind == 1:
+        return rng.randrange(-40, 40) & 0xFFFFFFFF
+    return rng.getrandbits(32) if kind == 2 else rng.getrandbits(rng.randrange(1, 33))
+
+
+def _fields(rng: Random, index: int, count: int) -> dict[str, int | str]:
+    register = lambda: rng.randrange(16)  # noqa: E731
+    parameter = lambda: rng.randrange(0, FIRST_PARAM + 8)  # noqa: E731
+    specials = ("zero", "tid.x", "tid.y", "tid.z", "laneid")
+    f: dict[str, int | str] = {
+        "ra": register(), "rb": register(), "rc": register(), "imm": rng.choice((rng.randrange(-40, 40), rng.randrange(-32768, 32768))),
+        "pa": parameter(), "pq": parameter(), "pt": parameter(), "x": rng.choice(specials), "y": rng.choice(("ctaid.x", "ctaid.y", "ctaid.z")),
+        "a_sel": rng.choice(("zero", "A", "P", "Y", "X", "I")), "b_sel": rng.choice(("zero", "B", "I", "X", "P")),
+        "b_shift": rng.randrange(4), "alu_a": rng.choice(ALU), "m1_sel": rng.choice(("zero", "A", "R", "L", "S1", "B", "Q")),
+        "m2_sel": rng.choice(("zero", "B", "I", "Q", "L", "S2", "R", "A")), "m_op": rng.choice(("first", "mul.lo")),
+        "c_sel": rng.choice(("zero", "C", "S2", "X", "I", "Q", "L")), "alu_b": rng.choice(ALU), "cond": rng.randrange(10),
+        "p_write": rng.randrange(2), "p_index": rng.randrange(4), "p_src": rng.choice(("a", "b")), "g_index": rng.randrange(4),
+        "g_neg": rng.randrange(2), "g_sel": rng.randrange(2), "stage_w": rng.choice(("none", "R", "L")),
+        "stage_wi": rng.randrange(4), "stage_1": rng.randrange(4), "stage_2": rng.randrange(4),
+    }  # fmt: skip
+    if rng.random() < 0.35:
+        # loads are mostly inside the array: base from the pool, offset from the thread
+        f |= {"load": "b32", "g_load": rng.randrange(2)}
+        if rng.random() < 0.9:
+            f |= {"a_sel": "P", "pa": FIRST_PARAM, "b_sel": "X", "x": "tid.x", "b_shift": 2, "alu_a": "add"}
+    if rng.random() < 0.4:
+        f |= {"store": "b32", "g_store": rng.randrange(2), "atomic": rng.choice(("none", "none", "add"))}
+        offset = rng.random()
+        if offset < 0.9:
+            f |= {"sa_sel": "T", "pt": FIRST_PARAM + rng.randrange(2), "sb_sel": "zero"}
+            if offset < 0.6:
+                f |= {"sb_sel": "BS", "b_sel": "X", "x": "tid.x", "b_shift": rng.choice((2, 2, 3))}
+        else:
+            f |= {"sa_sel": rng.choice(("zero", "A", "B", "T")), "sb_sel": rng.choice(("zero", "BS", "I"))}
+    early, late = rng.randrange(16), rng.randrange(16)
+    if rng.random() < 0.5:
+        f |= {"d_e": early, "e_sel": "L" if "load" in f and rng.random() < 0.5 else "R"}
+    if rng.random() < 0.6 and late != f.get("d_e"):
+        f["d_b"] = late
+    last = index == count - 1
+    kind = rng.random()
+    if last:
+        f["branch"] = "exit"
+    elif kind < 0.3:
+        target = rng.randrange(count)
+        if target <= index and rng.random() < 0.6:
+            target = rng.randrange(index + 1, count)
+        f |= {"branch": "bra", "target": target, "back": int(target <= index), "g_branch": int(rng.random() < 0.8)}
+        if rng.random() < 0.6:  # lanes part company
+            f |= {"a_sel": "X", "x": "tid.x", "b_sel": "I", "imm": rng.randrange(0, 5), "b_shift": 0, "p_write": 1, "p_src": "a"}
+            f |= {"g_index": f["p_index"], "load": "none"}
+    elif kind < 0.36:
+        f |= {"branch": "exit", "g_branch": 1}
+    elif kind < 0.38:
+        f |= {"branch": "trap", "g_branch": 1}
+    return f
+
+
+def launch(rng: Random, blocks: int | None = None) -> Launch:
+    count = blocks or rng.randrange(1, 9)
+    made = []
+    for index in range(count):
+        fields = _fields(rng, index, count)
+        numbers = {k: encoding.CHOICES[k].index(v) if isinstance(v, str) else v for k, v in fields.items()}
+        made.append(Block({k: v for k, v in numbers.items() if v}))
+    pool = (ARRAY, ARRAY + 4 * WORDS, *(word(rng) for _ in range(6)))
+    rows = {ARRAY // 8 + i: (word(rng), word(rng)) for i in range(WORDS)}
+    allocated = {1 + i: (1 << 64) - 1 for i in range(8 * WORDS // 64)}
+    cta = rng.choice(((1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 1), (7, 1, 1), (10, 1, 1), (3, 2, 2), (33, 1, 1)))
+    grid = rng.choice(((1, 1, 1), (1, 1, 1), (2, 1, 1), (2, 2, 2)))
+    return Launch(Program("random", tuple(made), 0, pool), grid, cta, (), rows, allocated)
+
+
+def straight(rng: Random, count: int) -> Launch:
+    """``count`` random blocks in a row, none of which branches or faults, on one quad of one to four lanes."""
+    made = []
+    for index in range(count):
+        fields = _fields(rng, index, count)
+        for name in ("branch", "target", "back", "g_branch"):
+            fields.pop(name, None)
+        if "load" in fields:
+            fields |= {"a_sel": "P", "pa": FIRST_PARAM, "b_sel": "X", "x": "tid.x", "b_shift": 2, "alu_a": "add"}
+        if "store" in fields:
+            fields |= {"sa_sel": "T", "pt": FIRST_PARAM + rng.randrange(2), "sb_sel": rng.choice(("zero", "BS"))}
+            if "load" not in fields:
+                fields |= {"b_sel": "X", "x": rng.choice(("tid.x", "laneid")), "b_shift": rng.choice((2, 3))}
+        if index == count - 1:
+            fields["branch"] = "exit"
+        numbers = {k: encoding.CHOICES[k].index(v) if isinstance(v, str) else v for k, v in fields.items()}
+        made.append(Block({k: v for k, v in numbers.items() if v}))
+    pool = (ARRAY, ARRAY + 4 * WORDS, *(word(rng) for _ in range(6)))
+    rows = {ARRAY // 8 + i: (word(rng), word(rng)) for i in range(WORDS)}
+    allocated = {1 + i: (1 << 64) - 1 for i in range(8 * WORDS // 64)}
+    return Launch(Program("straight", tuple(made), 0, pool), (1, 1, 1), (rng.randrange(1, 5), 1, 1), (), rows, allocated)

@@ -1,0 +1,47 @@
+"""The machine's circuit against the interpreter: every token of every launch."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from qgpu.isa.program import Launch, Program
+from tests.machine.harness import DOT, block, mismatches
+from tests.machine.random_launches import launch
+
+EXIT = block(branch="exit")
+ALL = (1 << 64) - 1
+
+
+def program(*blocks: object) -> Program:
+    return Program("test", tuple(blocks))  # type: ignore[arg-type]
+
+
+LAUNCHES = {
+    "one thread": Launch(program(EXIT)),
+    "grid in three dimensions": Launch(program(EXIT), (3, 2, 2), (6, 1, 1)),
+    "short value": Launch(program(block(c_sel="I", imm=5, d_b=3), EXIT), (2, 1, 1), (9, 1, 1)),
+    "a value a lane": Launch(program(block(c_sel="X", x="tid.x", d_b=3), EXIT), (1, 1, 1), (11, 1, 1)),
+    "two destinations, wide": Launch(
+        program(block(a_sel="I", imm=32766, b_sel="X", x="tid.x", d_e=4, c_sel="X", d_b=3), EXIT), (1, 1, 1), (128, 1, 1)
+    ),
+    "back edge": Launch(
+        program(block(branch="bra", target=2), EXIT, block(branch="bra", target=1, back=1)), (5, 1, 1), (17, 3, 1)
+    ),
+    "dot": Launch(DOT, (1, 1, 1), (3, 1, 1), (64, 80, 96), {8: (1, 2), 9: (3, 0), 10: (4, 5), 11: (6, 0)}, {1: ALL}),
+}  # fmt: skip
+
+
+def test_named_launches() -> None:
+    found, compared = mismatches(list(LAUNCHES.values()))
+    assert [str(m) for m in found] == []
+    assert compared > 1000
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_launches(seed: int) -> None:
+    rng = Random(seed)
+    found, compared = mismatches([launch(rng) for _ in range(64)], 150)
+    assert [str(m) for m in found] == []
+    assert compared > 2000
