@@ -50,12 +50,38 @@ COUNT = Code(
     "count",
     Program(
         "count",
-        (block(7, 1, pq=FIRST_PARAM, m1_sel="Q", pt=FIRST_PARAM + 1, sa_sel="T", store="b32", atomic="add", branch="exit"),),
+        (
+            block(
+                7, pq=FIRST_PARAM, m1_sel="Q", pt=FIRST_PARAM + 1, sa_sel="T", store="b32", atomic="add", branch="exit",
+            ),
+        ),
         2,
     ),
     (number("value", 0), pointer("out", 1)),
     "count.cu",
-)
+)  # fmt: skip
 
 # jumps to itself for ever
-FOREVER = Code("forever", Program("forever", (block(2, branch="bra", target=0, back=1), block(3, branch="exit"))), (), "f.cu")
+LOOP = (block(2, branch="bra", target=0, back=1), block(3, branch="exit"))
+FOREVER = Code("forever", Program("forever", LOOP), (), "forever.cu")
+
+# thread (1, 1) of CTA (0, 2) traps if how == 1; else every thread loads from ``address``
+TRAP = Code(
+    "trap",
+    Program(
+        "trap",
+        (
+            block(
+                5, a_sel="P", pa=FIRST_PARAM + 2, b_sel="I", imm=1, p_write=1, cond="eq", g_branch=1, branch="bra", target=2,
+            ),
+            block(6, pa=FIRST_PARAM + 1, a_sel="P", load="b32", branch="exit"),
+            block(7, x="tid.x", a_sel="X", p_write=1, cond="eq", g_branch=1, branch="exit"),
+            block(7, x="tid.y", a_sel="X", p_write=1, cond="eq", g_branch=1, branch="exit"),
+            block(8, y="ctaid.y", a_sel="Y", b_sel="I", imm=2, p_write=1, cond="ne", g_branch=1, branch="exit"),
+            block(9, branch="trap"),
+        ),
+        3,
+    ),
+    (pointer("out", 0), number("address", 1), number("how", 2)),
+    "trap.cu",
+)  # fmt: skip

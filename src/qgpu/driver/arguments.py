@@ -99,12 +99,12 @@ def _address(parameter: Parameter, array: DeviceArray, live: Sequence[DeviceArra
     if parameter.pointer is False:
         raise LaunchError("a number is expected, an array is given")
     if not array.alive:
-        raise LaunchError(f"the array {array.name} was freed: make a new one")
+        raise LaunchError(f"{array.label} was freed: make a new one")
     if not any(array is other for other in live):
-        raise LaunchError(f"the array {array.name} is on another device")
+        raise LaunchError(f"{array.label} is on another device")
     element = parameter.element
     wanted = DTYPES[array.dtype.name]
     if parameter.text and parameter.text != "void*" and "void" not in parameter.text:
         if element is None or (element.size, element.signed) != (4, array.dtype.kind == "i"):
-            raise LaunchError(f"the array {array.name} holds {array.dtype} ({wanted})")
+            raise LaunchError(f"{array.label} holds {array.dtype} ({wanted})")
     return array.address

@@ -39,6 +39,11 @@ class DeviceArray:
         self._release = weakref.finalize(self, allocator.free, self.address)
 
     @property
+    def label(self) -> str:
+        """What messages call it."""
+        return f"the array {self.name}" if self.name else "the array"
+
+    @property
     def size(self) -> int:
         """Number of elements."""
         return int(self._host.size)
@@ -68,7 +73,7 @@ class DeviceArray:
 
     def _must_live(self) -> None:
         if not self.alive:
-            raise LaunchError(f"the array {self.name} was freed: make a new one")
+            raise LaunchError(f"{self.label} was freed: make a new one")
 
     def _words(self) -> Array:
         """The host's copy as a flat uint32 view."""

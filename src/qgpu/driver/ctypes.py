@@ -41,6 +41,7 @@ _INTEGERS = {
     "x": Scalar("long long", 8, True),
     "y": Scalar("unsigned long long", 8, False),
 }
+_QUALIFIERS = {"r": "", "V": "volatile", "K": "const"}
 _OTHERS = {"f": "float", "d": "double", "v": "void", "Dh": "half"}
 
 
@@ -80,12 +81,12 @@ class _Demangler:
         if letter in "PRO":
             inner = self.type()
             return self._remember(inner + {"P": "*", "R": "&", "O": "&&"}[letter])
-        if letter == "r":
-            return self._remember(self.type())
-        if letter in "KV":
-            word = {"K": "const ", "V": "volatile "}[letter]
-            inner = self.type()
-            return self._remember(f"{inner} {word}".strip() if inner.endswith("*") else word + inner)
+        if letter in _QUALIFIERS:  # all qualifiers of one type are one substitution candidate
+            words = [_QUALIFIERS[letter]]
+            while self.text[self.at : self.at + 1] in _QUALIFIERS:
+                words.insert(0, _QUALIFIERS[self._take()])
+            inner, word = self.type(), " ".join(filter(None, words))
+            return self._remember((f"{inner} {word}" if inner.endswith("*") else f"{word} {inner}").strip())
         if letter == "S":
             return self._substitution()
         if letter == "D":

@@ -14,7 +14,7 @@ import numpy as np
 
 from qgpu.driver import trace
 from qgpu.driver.memory import FIRST_BYTE
-from qgpu.driver.runners import InterpreterRunner, Runner, words_of
+from qgpu.driver.runners import Runner, words_of
 from qgpu.errors import CheckError, FaultError, LaunchError, LimitError
 from qgpu.isa import program, tokens
 from qgpu.isa.interpreter import Interpreter, ProtocolError
@@ -82,7 +82,7 @@ def execute(
     Raises LaunchError for a launch that cannot begin, FaultError, LimitError or CheckError, each with the ``Launch`` as
     far as it went.
     """
-    if check and isinstance(runner, InterpreterRunner):
+    if check and runner.name == "interpreter":
         raise LaunchError(
             "a check compares an engine's tokens with the interpreter's: with the interpreter as the engine there is "
             "nothing to compare; leave out the check, or choose another engine"

@@ -1,0 +1,78 @@
+"""The allocator against a plain list of owned bytes, and the allocation map bit by bit."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qgpu.driver.memory import Allocator, allocation_map
+from qgpu.errors import MemoryFullError
+
+
+def test_global_memory_is_rows_8_to_1535():
+    allocator = Allocator()
+    assert allocator.free_bytes() == 1528 * 8
+    assert allocator.allocate(1528 * 8, "all of it") == 64
+    assert (allocator.free_bytes(), allocator.largest()) == (0, 0)
+
+
+def test_no_place_says_what_and_how_much():
+    allocator = Allocator()
+    allocator.allocate(12_000, "x")
+    with pytest.raises(MemoryFullError, match=r"y \[57\] needs 228 bytes of device memory, 224 of 12224 are free"):
+        allocator.allocate(228, "y [57]")
+
+
+def test_scattered_free_memory_is_told_apart_from_none():
+    allocator = Allocator()
+    places = [allocator.allocate(4000, "x") for _ in range(3)]
+    allocator.free(places[0])
+    allocator.free(places[2])
+    with pytest.raises(MemoryFullError, match="8224 of 12224 are free .the largest free piece is 4224 bytes"):
+        allocator.allocate(5000, "y")
+
+
+def test_freeing_twice_is_an_error():
+    allocator = Allocator()
+    place = allocator.allocate(8, "x")
+    allocator.free(place)
+    with pytest.raises(KeyError):
+        allocator.free(place)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 90)), max_size=40))
+def test_blocks_never_overlap(steps):
+    allocator = Allocator(64, 64 + 400)
+    owned: dict[int, range] = {}
+    for free, size in steps:
+        if free and owned:
+            place = sorted(owned)[size % len(owned)]
+            del owned[place]
+            allocator.free(place)
+            continue
+        largest = allocator.largest()
+        try:
+            place = allocator.allocate(size, "x")
+        except MemoryFullError:
+            assert size > largest
+            continue
+        assert place % 8 == 0 and 64 <= place and place + size <= 464
+        assert not any(byte in block for block in owned.values() for byte in (place, place + size - 1))
+        owned[place] = range(place, place + size)
+
+
+def test_a_freed_place_is_used_again():
+    allocator = Allocator()
+    first, second, _ = (allocator.allocate(size, "x") for size in (12, 20, 8))
+    assert second == 64 + 16
+    allocator.free(second)
+    assert allocator.allocate(24, "fits in 20 and its padding") == second
+    allocator.free(first)
+    assert allocator.allocate(17, "does not fit in front") > second
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(1, 200)), max_size=6))
+def test_the_map_has_a_bit_for_each_byte(spans):
+    wanted = {byte for address, size in spans for byte in range(address, address + size)}
+    rows = allocation_map(spans)
+    assert {64 * row + bit for row, bits in rows.items() for bit in range(64) if bits >> bit & 1} == wanted
+    assert all(0 < bits < 1 << 64 for bits in rows.values())
