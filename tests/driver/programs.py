@@ -72,7 +72,8 @@ TRAP = Code(
         "trap",
         (
             block(
-                5, a_sel="P", pa=FIRST_PARAM + 2, b_sel="I", imm=1, p_write=1, cond="eq", g_branch=1, branch="bra", target=2,
+                5, a_sel="P", pa=FIRST_PARAM + 2, b_sel="I", imm=1, p_write=1, cond="eq", g_branch=1, branch="bra",
+                target=2,
             ),
             block(6, pa=FIRST_PARAM + 1, a_sel="P", load="b32", branch="exit"),
             block(7, x="tid.x", a_sel="X", p_write=1, cond="eq", g_branch=1, branch="exit"),
