@@ -37,6 +37,8 @@ def _fields(rng: Random, index: int, count: int) -> dict[str, int | str]:
         "g_neg": rng.randrange(2), "g_sel": rng.randrange(2), "stage_w": rng.choice(("none", "R", "L")),
         "stage_wi": rng.randrange(4), "stage_1": rng.randrange(4), "stage_2": rng.randrange(4),
     }  # fmt: skip
+    if f["p_src"] == "b":
+        f["m_op"] = "first"  # the circuits compare ALU B's operands before the product is there
     if rng.random() < 0.35:
         # loads are mostly inside the array: base from the pool, offset from the thread
         f |= {"load": "b32", "g_load": rng.randrange(2)}

@@ -69,6 +69,17 @@ def add_columns(
     return _add(b, name, [(None, columns, carry_in)], group, carry_out)
 
 
+def add_variants(b: Builder, name: str, variants: Sequence[tuple[Expr, Word, Word, Expr]], group: int = 4) -> Word:
+    """x + y + carry of the one variant (condition, x, y, carry) whose condition is 1; zero if there is none.
+
+    Three levels as ``add``; as many times its neurons as there are variants.
+    """
+    for _, x, y, _ in variants:
+        same_width(f"add '{b.path(name)}'", variants[0][1], x, y)
+    pairs = [(cond, [p + q for p, q in zip(x, y, strict=True)], carry) for cond, x, y, carry in variants]
+    return _add(b, name, pairs, group, False)[0]
+
+
 def _add(b: Builder, name: str, variants: Variants, group: int, carry_out: bool) -> tuple[Word, Expr]:
     width = len(variants[0][1])
     starts = list(range(0, width, group))

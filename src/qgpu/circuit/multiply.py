@@ -37,10 +37,11 @@ def multiply(
     *,
     signed: bool | Expr = False,
     addend: Word | None = None,
+    carry_in: Expr = ZERO,
     limit: int = 30,
     group: int = 4,
 ) -> Word:
-    """x * y + addend modulo ``2**width`` (default: the sum of both widths).
+    """x * y + addend + carry_in modulo ``2**width`` (default: the sum of both widths).
 
     ``signed``: whether x and y are two's complement; may be a bit that decides at run time. ``addend``: needed from
     level 2 on only; its bits join the columns for free. ``limit``: the largest count that is one table. 31 keeps every
@@ -56,6 +57,8 @@ def multiply(
         for i, bit in enumerate(addend or ()):
             if i < size:
                 columns[i].append(bit)
+        if carry_in.terms or carry_in.const:
+            columns[0].append(carry_in)
         sign = constant(int(signed)) if isinstance(signed, bool) else signed
         if sign.terms or sign.const:
             _sign_constants(columns, x.width, y.width, sign)

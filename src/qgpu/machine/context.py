@@ -62,14 +62,14 @@ def _joined(name: str, words: Sequence[Word]) -> Word:
     return Word(name, tuple(bit for word in words for bit in word))
 
 
-def _taps(payload: Word) -> list[Field]:
+def taps(payload: Word) -> list[Field]:
     """A 64-bit row from this DATA and the three before it."""
     return [Field(f"word{i}", payload, delay=3 - i) for i in range(4)]
 
 
 def row64(b: Builder, name: str, payload: Word, write: w.Access, read: w.Access) -> Word:
     """A memory of 64-bit rows that four DATA fill at once, with one read port."""
-    found = w.register_file(b, name, _taps(payload), write, [read])[0]
+    found = w.register_file(b, name, taps(payload), write, [read])[0]
     return _joined(name, [found[f"word{i}"] for i in range(4)])
 
 

@@ -134,11 +134,12 @@ def _values(
     return choices
 
 
-def _row_choices(b: Builder, at: Bits, on: Expr, data: Word, long: Expr) -> list[Choice]:
-    """The quarters of a row: low word's halves, then the high word's; the low word's high half only where it is long."""
+def _row_choices(b: Builder, at: Bits, on: Expr, data: Word, long: tuple[Expr, Expr]) -> list[Choice]:
+    """The quarters of a row: low word's halves, then the high word's. The second DATA is the high word if both are short."""
+    low, high = long
     return [
         (b.and_("row.word0", on, at[0]), data[0:16]),
-        (b.and_("row.word1", on, at[1], long), data[16:32]),
-        (any_of(b, "row.word2", (on, at[1], ~long), (on, at[2])), data[32:48]),
+        (any_of(b, "row.word1", (on, at[1], low), (on, at[1], ~low, high)), data[16:32]),
+        (any_of(b, "row.word2", (on, at[1], ~low, ~high), (on, at[2])), data[32:48]),
         (b.and_("row.word3", on, at[3]), data[48:64]),
     ]

@@ -25,7 +25,8 @@ PAIRS = tuple((i, j) for j in range(4) for i in range(j))
 class Rows:
     """``any``: the EXEC has a lane that starts a MEM. ``first``: one-hot, the first such lane; ``next``: one-hot, the first
     one above the present MEM's lane. ``row[lane]`` (11). ``data`` (64): the present MEM's or READ's row as it will be.
-    ``length[n - 1]``: 1 if n DATA say it all; ``long``: the low word takes two."""
+    ``length[n - 1]``: 1 if n DATA say it all; ``long``: (low word, high word)
+    is more than its low half sign-extended."""
 
     any: Expr
     first: Bits
@@ -33,7 +34,7 @@ class Rows:
     row: Sequence[Word]
     data: Word
     length: Bits
-    long: Expr
+    long: tuple[Expr, Expr]
 
 
 def rows(b: Builder, ctx: Context, path: Datapath, late: Sequence[Word]) -> Rows:
@@ -58,7 +59,7 @@ def rows(b: Builder, ctx: Context, path: Datapath, late: Sequence[Word]) -> Rows
             long_high,
         ]
         return Rows(b.or_("any", issue), w.lowest_set(b, "first", issue.bits), w.lowest_set(b, "next", after), row, data,
-                    length, long_low)  # fmt: skip
+                    length, (long_low, long_high))  # fmt: skip
 
 
 def _stores(b: Builder, ctx: Context, path: Datapath) -> dict[str, Word]:
