@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -12,16 +13,19 @@ from qgpu.engines.protocol import Engine
 from qgpu.errors import QgpuError
 from qgpu.isa import tokens
 
+BANK = re.compile(r"(?:^|\.)memory\.lane0\.bank(\d+)$")
+WORDS_A_ROW = 2
+Where = tuple[int, int, int, int]
 LEAST_BIT = 1.0  # a stored bit is 256 or more, what a wiped row leaves is below 1e-20
 
 
 class NetworkRunner:
     """``states``: memory name -> (layer, head, row bits, columns), as the network tells them."""
 
-    def __init__(self, name: str, engine: Engine, states: Mapping[str, tuple[int, int, int, int]]) -> None:
+    def __init__(self, name: str, engine: Engine, states: Mapping[str, Where]) -> None:
         self.name = name
         self._engine = engine
-        self._states = states
+        self._banks = memory_banks(states)
 
     def reset(self) -> None:
         self._engine.reset()
@@ -33,17 +37,23 @@ class NetworkRunner:
         return self._engine.generate(limit, stops)
 
     def memory(self) -> Array:
-        from qgpu.machine import MEMORY_BANKS
+        return np.concatenate([self._rows(where) for where in self._banks]).reshape(-1)
 
-        banks = [self._rows(self._states[name]) for name in MEMORY_BANKS]
-        return np.concatenate(banks).reshape(-1)[: 2 * tokens.ROWS]
-
-    def _rows(self, where: tuple[int, int, int, int]) -> Array:
+    def _rows(self, where: Where) -> Array:
         """The rows of one bank, uint32 [rows, 2]: bit c of a row is on where value dim c outweighs dim c + 64."""
         layer, head, bits, columns = where
         state = self._engine.state(layer, head)[: 1 << bits]
         on = state[:, :columns] > state[:, 64 : 64 + columns] + LEAST_BIT
         return np.packbits(on, axis=1, bitorder="little").view(np.uint32)
+
+
+def memory_banks(states: Mapping[str, Where]) -> list[Where]:
+    """Where the machine's memory lies, bank by bank from row 0 on. Every lane's port has a copy; this is lane 0's."""
+    found = {int(match[1]): where for name, where in states.items() if (match := BANK.search(name))}
+    rows = sum(1 << bits for _, _, bits, columns in found.values() if columns == WORDS_A_ROW * 32)
+    if sorted(found) != list(range(len(found))) or rows != tokens.ROWS:
+        raise QgpuError(f"the network holds {rows} memory rows in {len(found)} banks, not {tokens.ROWS}: cast it anew")
+    return [found[bank] for bank in sorted(found)]
 
 
 def native(dtype: str, say: Say) -> Runner:
