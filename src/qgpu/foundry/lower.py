@@ -146,7 +146,8 @@ class _Lowering:
                 )
         for out, found in memory_errors(cell, self.error, self.allowance.scale).items():
             read = [arg for column in cell.columns for arg in (column.data, column.select) if arg is not None]
-            self.error[out] += self._checked(f"memory '{cell.name}'", out, found, read)
+            # banks share an output: all but one are off, and a read that is off adds exactly nothing (its key is zero)
+            self.error[out] = max(self.error[out], self._checked(f"memory '{cell.name}'", out, found, read))
 
     def _sum(self, number: int, cell: SumCell) -> LoweredSum:
         parts, const = self.parts[number]

@@ -173,7 +173,7 @@ class _Proof:
             if column.select is not None:
                 self._bit(f"{where}, select of column {number}", column.select, "reads")
         for out, found in memory_errors(cell, self.error, self.scale).items():
-            self.error[out] += found + self.left[out]
+            self.error[out] = max(self.error[out], found + self.left[out])  # of banks, all but one add nothing
 
     def _output(self) -> None:
         bits = self.netlist.code

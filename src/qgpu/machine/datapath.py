@@ -100,10 +100,11 @@ def _faults(
                 with b.scope(f"{name}{i}"):
                     address = addresses[i]
                     there = allocated(b, "allocated", ctx, address)
-                    wrong = total([*address[0:2], *address[14:32], 4 - there])
                     misaligned.append(b.or_("misaligned", *address[0:2]))
-                    bad = b.lookup("bad", wrong, lambda n: int(n > 0))
-                    wants.append(b.and_("wants", lanes[i], bad))
+                    beyond = b.or_("beyond", *address[14:32])
+                    missing = b.lookup("missing", 4 - there, lambda n: int(n > 0))
+                    wrong = total([misaligned[-1], beyond, missing])
+                    wants.append(b.lookup("wants", lanes[i] * 3 + wrong, lambda n: int(n > 3)))
         hot = w.lowest_set(b, "first", [*wants, *traps])
         odd = [b.and_(f"odd{k}", hot[k], misaligned[k]) for k in range(8)]
         load, store, trap = (total(hot[k : k + 4]) for k in (0, 4, 8))
