@@ -57,7 +57,8 @@ class CheckError(StoppedError):
 class FaultError(StoppedError):
     """A launch that the machine ended with FAULT.
 
-    ``cause``: a row of ``isa.tokens.CAUSES``. ``address``: in bytes, None where the cause has none. ``thread``: (x, y, z) in the CTA ``cta``.
+    ``cause``: a row of ``isa.tokens.CAUSES``. ``address``: in bytes, None where the cause has none.
+    ``thread``: (x, y, z) in the CTA ``cta``.
     ``line``: of the kernel's source, 0 if unknown.
     """
 

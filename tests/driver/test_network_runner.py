@@ -42,7 +42,8 @@ def test_what_a_wipe_leaves_is_zero():
 
 
 @pytest.mark.parametrize("change", [{"memory.lane0.bank3": None}, {"memory.lane0.bank3": (9, 3, 6, 64)},
-                                    {"memory.lane0.bank3": (9, 3, 7, 32)}, {"memory.lane0.bank16": (9, 0, 7, 64)}])  # fmt: skip
+                                    {"memory.lane0.bank3": (9, 3, 7, 32)}, {"memory.lane0.bank16":
+                                     (9, 0, 7, 64)}])  # fmt: skip
 def test_a_network_with_another_memory_is_refused(change):
     states = {name.removeprefix("gpu."): where for name, where in STATES.items()} | change
     with pytest.raises(QgpuError, match="cast it anew"):
