@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-import qgpu.machine
+import qgpu.machine.machine
 from qgpu.circuit.examples import fibonacci
 from qgpu.driver import bare
 from qgpu.errors import QgpuError
@@ -19,7 +19,7 @@ def casts(monkeypatch, tmp_path):
         made.append(1)
         return fibonacci(4)
 
-    monkeypatch.setattr(qgpu.machine, "machine_circuit", circuit, raising=False)
+    monkeypatch.setattr(qgpu.machine.machine, "machine_circuit", circuit)
     monkeypatch.setenv("QGPU_CACHE_DIR", str(tmp_path / "cache"))
     return made
 

@@ -57,7 +57,7 @@ def bare(say: Say = lambda text: None, force: bool = False) -> tuple[Network, di
             pass  # not there, or not whole: cast anew
     say("casting the machine into weights (once; the result is kept)")
     from qgpu.foundry.cast import cast_with_report
-    from qgpu.machine import machine_circuit
+    from qgpu.machine.machine import machine_circuit
 
     network, report = cast_with_report(machine_circuit())
     if place is not None:

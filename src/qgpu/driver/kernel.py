@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qgpu.cuda.compile import PtxText, compile_cuda, ptx_of_file, read_source
+from qgpu.cuda import pipeline
+from qgpu.cuda.compile import ptx_of_file, read_source
 from qgpu.cuda.frontend import kernel_named
 from qgpu.cuda.ptx import readable_name
 from qgpu.cuda.ptx_parser import parse_ptx
 from qgpu.driver import arguments
 from qgpu.driver.ctypes import Parameter, signature
 from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch
-from qgpu.errors import LaunchError, PtxError
+from qgpu.errors import LaunchError
 from qgpu.isa.program import Program
 
 if TYPE_CHECKING:
-    from qgpu.cuda import pipeline
     from qgpu.driver.device import Device
 
 Dim3 = tuple[int, int, int]
@@ -118,34 +117,21 @@ def code_of_file(path: Path, name: str | None = None) -> Code:
 
     Raises CompileError, PtxError (also for a missing or ambiguous name), UnsupportedError.
     """
-    from qgpu.cuda import pipeline
-
-    source = None if path.suffix == ".ptx" else read_source(path)
-    return _code(ptx_of_file(path), source, str(path), name, partial(pipeline.compile_file, path))
+    compiled = pipeline.compile_file(path, name)
+    return _code(compiled, name, None if path.suffix == ".ptx" else read_source(path), str(path))
 
 
 def code_of_source(source: str, file: str, name: str | None = None) -> Code:
     """A kernel of CUDA C text, compiled down to blocks; ``file`` is its name in messages."""
-    from qgpu.cuda import pipeline
-
-    text = PtxText(compile_cuda(source, file), f"PTX of {file}")
-    return _code(text, source, file, name, partial(pipeline.compile_source, source, file))
+    return _code(pipeline.compile_source(source, file, name), name, source, file)
 
 
-def _code(
-    text: PtxText, source: str | None, file: str, name: str | None, build: Callable[..., pipeline.CompiledKernel]
-) -> Code:
-    module = parse_ptx(text.text, text.file)
-    names = [readable_name(kernel.name) for kernel in module.kernels]
-    if not names:
-        raise PtxError(f"{file}: there is no kernel in it; mark a function with __global__ to make it one")
-    if name is None and len(names) > 1:
-        raise PtxError(f"{file}: there are several kernels, {', '.join(names)}: say which one by its name")
-    kernel = kernel_named(module, name or names[0])
-    compiled = build(kernel=kernel.name)
+def _code(compiled: pipeline.CompiledKernel, name: str | None, source: str | None, file: str) -> Code:
+    module = parse_ptx(compiled.ptx.text, compiled.ptx.file)
+    mangled = kernel_named(module, name or compiled.name).name
     return Code(
-        name=readable_name(kernel.name),
+        name=compiled.name,
         program=compiled.program,
-        parameters=signature(kernel.name, compiled.parameters, source),
+        parameters=signature(mangled, compiled.parameters, source),
         file=file,
     )

@@ -94,7 +94,7 @@ def _transformers(dtype: str, say: Say) -> Runner:
 
 
 ENGINES: dict[str, tuple[Callable[[str, Say], Runner], tuple[str, ...]]] = {
-    "native": (_native, ("float32", "bfloat16")),
+    "native": (_native, ("float32",)),
     "transformers": (_transformers, ("bfloat16", "float32")),
     "interpreter": (_interpreter, ()),
 }
