@@ -1,4 +1,4 @@
-# make demo    run-time packages only (no torch), then a first kernel      make test       everything quick, in parallel
+# make demo    run-time packages only (no torch), then two first kernels  make test       everything quick, in parallel
 # make lint    ruff and mypy                                              make test-full  the slow marks as well
 # make bench   what measures; prints tables
 #
@@ -32,8 +32,13 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp
 	@$(PIP) -e '.[dev]'
 	@touch $@
 
+DEMO_EVAL = qgpu eval "[1, 2, 3] @ [4, 5, 6]"
+DEMO_RUN = qgpu run kernels/dot.cu --block 3 "[1, 2, 3]" "[4, 5, 6]" zeros:1 3 --trace --check
+
 demo: $(VENV)/run.stamp
-	@$(BIN)/qgpu demo
+	@echo "the first run casts the GPU into weights"
+	@echo && echo '$$ $(DEMO_EVAL)' && $(BIN)/$(DEMO_EVAL)
+	@echo && echo '$$ $(DEMO_RUN)' && $(BIN)/$(DEMO_RUN)
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not full"
