@@ -1,0 +1,358 @@
+"""Which operand goes where: fits a handful of requests into the fields of one machine block, or finds that they do not fit.
+
+A block's fields are filled by backtracking. Every step takes the fields so far and yields all ways to go on; a step that
+needs a field which already says something else yields nothing. What a block computes on the way is named in the same
+table: "R", "L", "M", "D" are the nodes that ALU A, the load, unit M and ALU B give, so that requests can share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from qgpu.cuda.ir import Reg
+from qgpu.cuda.lower_nodes import COMMUTED, MULTIPLIES, SWAPPED, Node, small_shift
+
+Fields = Mapping[str, object]
+"""Field name (isa.encoding) -> number, choice name, or what stands for a number not yet known: a Reg for registers and
+predicates, a Word for parameter words, a Stage, a label for branch targets."""
+
+LIMIT = 4000
+"""Steps after which a fit is given up."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A parameter word: its number, or a constant of the pool."""
+
+    number: int = 0
+    constant: int | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage register not yet numbered."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value can be read: ``kind`` reg, stage, word, imm, x or y, and the field's content."""
+
+    kind: str
+    content: object
+
+
+@dataclass(frozen=True)
+class ToRegister:
+    """Write a node's value to a register."""
+
+    node: Node
+    register: Reg
+
+
+@dataclass(frozen=True)
+class ToStage:
+    node: Node
+    stage: Stage
+
+
+@dataclass(frozen=True)
+class ToPredicate:
+    node: Node
+    register: Reg
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A store, or an atomic; ``guard``: the predicate it needs. ``old``: the register that takes an atomic's old value."""
+
+    address: Node
+    value: Node
+    width: str
+    atomic: str = "none"
+    guard: Node | None = None
+    negated: bool = False
+    old: Reg | None = None
+
+
+@dataclass(frozen=True)
+class Leave:
+    """How the block ends: ``kind`` bra, exit, trap or bar; ``guard``: where the predicate holds (does not, if negated)."""
+
+    kind: str
+    target: str = ""
+    guard: Node | None = None
+    negated: bool = False
+
+
+Request = ToRegister | ToStage | ToPredicate | Memory | Leave
+
+_SIDES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
+    "a": {"reg": (("A", "ra"),), "word": (("P", "pa"),), "y": (("Y", "y"),), "x": (("X", "x"),), "imm": (("I", "imm"),)},
+    "b": {"reg": (("B", "rb"),), "word": (("P", "pa"),), "x": (("X", "x"),), "imm": (("I", "imm"),)},
+    "sa": {"reg": (("A", "ra"), ("B", "rb")), "word": (("T", "pt"),)},
+    "m1": {"reg": (("A", "ra"), ("B", "rb")), "word": (("Q", "pq"),), "stage": (("S1", "stage_1"),)},
+    "m2": {
+        "reg": (("B", "rb"), ("A", "ra")), "imm": (("I", "imm"),), "word": (("Q", "pq"),), "stage": (("S2", "stage_2"),),
+    },
+    "c": {
+        "reg": (("C", "rc"),), "stage": (("S2", "stage_2"),), "x": (("X", "x"),), "imm": (("I", "imm"),),
+        "word": (("Q", "pq"),),
+    },
+}  # fmt: skip
+"""Operand -> kind of place -> (choice, field that says which one)."""
+
+_TAKES_R = frozenset({"m1", "m2"})
+_TAKES_L = frozenset({"m1", "m2", "c"})
+
+
+@dataclass
+class Matcher:
+    """``places``: where a node can be read at the block in question (leaves included). ``predicate``: the register of a
+    predicate node. ``ready``: whether a predicate was written before. ``may_load``: whether a load can be done here."""
+
+    places: Callable[[Node], Sequence[Place]]
+    predicate: Callable[[Node], Reg]
+    ready: Callable[[Node], bool]
+    may_load: Callable[[Node], bool]
+    steps: int = 0
+
+    def fit(self, requests: Sequence[Request]) -> Fields | None:
+        """Fields of a block that does all the requests."""
+        self.steps = 0
+        return self._fit(sorted(requests, key=_order), {})
+
+    def _fit(self, requests: Sequence[Request], fields: Fields) -> Fields | None:
+        if not requests:
+            return fields
+        for more in self._request(fields, requests[0]):
+            self.steps += 1
+            if self.steps > LIMIT:
+                return None
+            found = self._fit(requests[1:], more)
+            if found is not None:
+                return found
+        return None
+
+    def _request(self, fields: Fields, request: Request) -> Iterator[Fields]:
+        match request:
+            case ToRegister(node=node, register=register):
+                if node.kind == "load":
+                    for more in self._load(fields, node):
+                        yield from _put(more, d_e=register, e_sel="L")
+                else:
+                    for more in self._r(fields, node):
+                        yield from _put(more, d_e=register, e_sel="R")
+                for more in self._d(fields, node):
+                    yield from _put(more, d_b=register)
+            case ToStage(node=node, stage=stage):
+                source = self._load if node.kind == "load" else self._r
+                for more in source(fields, node):
+                    yield from _put(more, stage_w="L" if node.kind == "load" else "R", stage_wi=stage)
+            case ToPredicate(node=node, register=register):
+                yield from self._condition(fields, node, register)
+            case Memory():
+                for more in _put(fields, memory=request):
+                    yield from self._memory(more, request)
+            case Leave(kind=kind, target=target, guard=guard, negated=negated):
+                for more in _put(fields, leave=request, branch=kind, target=target):
+                    yield from self._guarded(more, guard, negated, "g_branch")
+
+    # ---- Operands ----
+
+    def _source(self, fields: Fields, side: str, node: Node) -> Iterator[Fields]:
+        """Fields in which operand ``side`` is the node."""
+        select = f"{side}_sel"
+        if node.kind == "const" and node.value == 0:
+            yield from _put(fields, **{select: "zero"})
+            return
+        for place in self.places(node):
+            for choice, port in _SIDES[side].get(place.kind, ()):
+                yield from _put(fields, **{select: choice, port: place.content})
+        if side in _TAKES_R and node.kind != "load":
+            for more in _put(fields, **{select: "R"}):
+                yield from self._r(more, node)
+        if side in _TAKES_L and node.kind == "load":
+            for more in _put(fields, **{select: "L"}):
+                yield from self._load(more, node)
+
+    def _shifted(self, fields: Fields, node: Node) -> Iterator[Fields]:
+        """Fields in which ALU A's shifted second operand is the node."""
+        for more in _put(fields, b_shift=0):
+            yield from self._source(more, "b", node)
+        found = small_shift(node)
+        if found is not None:
+            for more in _put(fields, b_shift=found[1]):
+                yield from self._source(more, "b", found[0])
+
+    def _r(self, fields: Fields, node: Node) -> Iterator[Fields]:
+        """Fields in which ALU A gives the node."""
+        if "R" in fields:
+            if fields["R"] is node:
+                yield fields
+            return
+        if "alu_a" in fields:
+            return
+        fields = {**fields, "R": node}
+        if node.kind == "alu":
+            x, y = node.args
+            for op, first, second in _orders(node.name, x, y):
+                for more in _put(fields, alu_a=op):
+                    for placed in self._source(more, "a", first):
+                        yield from self._shifted(placed, second)
+        elif small_shift(node) is not None:
+            for more in _put(fields, alu_a="second"):
+                yield from self._shifted(more, node)
+        if node.leaf or self.places(node):
+            for more in _put(fields, alu_a="first"):
+                yield from self._source(more, "a", node)
+            for more in _put(fields, alu_a="second", b_shift=0):
+                yield from self._source(more, "b", node)
+
+    def _load(self, fields: Fields, node: Node) -> Iterator[Fields]:
+        """Fields in which the block's load is the node."""
+        if "L" in fields:
+            if fields["L"] is node:
+                yield fields
+            return
+        if not self.may_load(node):
+            return
+        for more in _put(fields, L=node, load=node.name):
+            for guarded in self._guarded(more, node.args[1] if len(node.args) > 1 else None, node.negated, "g_load"):
+                yield from self._r(guarded, node.args[0])
+
+    def _m(self, fields: Fields, node: Node) -> Iterator[Fields]:
+        """Fields in which unit M gives the node."""
+        if "M" in fields:
+            if fields["M"] is node:
+                yield fields
+            return
+        fields = {**fields, "M": node}
+        for more in _put(fields, m_op="first"):
+            yield from self._source(more, "m1", node)
+        if node.kind == "m":
+            x, y = node.args
+            for more in _put(fields, m_op=node.name):
+                for first, second in ((x, y), (y, x)) if node.name in MULTIPLIES else ((x, y),):
+                    for placed in self._source(more, "m1", first):
+                        yield from self._source(placed, "m2", second)
+
+    def _c(self, fields: Fields, node: Node) -> Iterator[Fields]:
+        if "c" in fields:
+            if fields["c"] is node:
+                yield fields
+            return
+        yield from self._source({**fields, "c": node}, "c", node)
+
+    def _d(self, fields: Fields, node: Node) -> Iterator[Fields]:
+        """Fields in which ALU B gives the node."""
+        if "D" in fields:
+            if fields["D"] is node:
+                yield fields
+            return
+        fields = {**fields, "D": node}
+        for more in _put(fields, alu_b="first", g_sel=0):
+            yield from self._m(more, node)
+        for more in _put(fields, alu_b="second", g_sel=0):
+            yield from self._c(more, node)
+        if node.kind == "alu":
+            for op, first, second in _orders(node.name, *node.args):
+                for more in _put(fields, alu_b=op, g_sel=0):
+                    for placed in self._m(more, first):
+                        yield from self._c(placed, second)
+        elif node.kind == "select":
+            yes, no, predicate = node.args
+            for first, second, negated in ((yes, no, node.negated), (no, yes, not node.negated)):
+                yield from self._selected(fields, first, second, predicate, negated)
+
+    def _selected(self, fields: Fields, first: Node, second: Node, predicate: Node, negated: bool) -> Iterator[Fields]:
+        """first where the predicate holds, else second. ``second op something`` needs no block of its own for that."""
+        for more in self._guarded(fields, predicate, negated, "g_sel"):
+            for plain in _put(more, alu_b="first"):
+                for placed in self._m(plain, first):
+                    yield from self._c(placed, second)
+            if first.kind == "alu" and second in first.args:
+                for op, left, right in _orders(first.name, *first.args):
+                    if right is second:
+                        for combined in _put(more, alu_b=op):
+                            for placed in self._m(combined, left):
+                                yield from self._c(placed, right)
+
+    # ---- Predicates ----
+
+    def _guarded(self, fields: Fields, guard: Node | None, negated: bool, flag: str) -> Iterator[Fields]:
+        """Fields in which the guard is this predicate and ``flag`` obeys it; no guard: the flag is off."""
+        if guard is None:
+            yield from _put(fields, **{flag: 0})
+            return
+        register = self.predicate(guard)
+        for more in _put(fields, g_index=register, g_neg=int(negated), **{flag: 1}):
+            if self.ready(guard):
+                yield from _put(more, **{f"old {register}": True})
+            elif guard.kind == "cmp":
+                yield from self._condition(more, guard, register)
+
+    def _condition(self, fields: Fields, node: Node, register: Reg) -> Iterator[Fields]:
+        """Fields in which the block writes this predicate; its guard then reads the new one."""
+        if "p_node" in fields:
+            if fields["p_node"] is node and fields["p_index"] == register:
+                yield fields
+            return
+        x, y = node.args
+        for named in _put(fields, p_node=node, p_write=1, p_index=register, **{f"old {register}": False}):
+            yield from self._compared(named, node, x, y)
+
+    def _compared(self, named: Fields, node: Node, x: Node, y: Node) -> Iterator[Fields]:
+        for condition, first, second in ((node.name, x, y), (SWAPPED[node.name], y, x)):
+            for more in _put(named, p_src="a", cond=condition):
+                for placed in self._source(more, "a", first):
+                    yield from self._shifted(placed, second)
+            for more in _put(named, p_src="b", cond=condition, m_op="first"):
+                for placed in self._m(more, first):
+                    yield from self._c(placed, second)
+
+    # ---- Memory ----
+
+    def _memory(self, fields: Fields, request: Memory) -> Iterator[Fields]:
+        old = {} if request.old is None else {"d_o": request.old}
+        for more in _put(fields, store=request.width, atomic=request.atomic, **old):
+            for guarded in self._guarded(more, request.guard, request.negated, "g_store"):
+                for placed in self._store_address(guarded, request.address):
+                    yield from self._d(placed, request.value)
+
+    def _store_address(self, fields: Fields, node: Node) -> Iterator[Fields]:
+        for more in _put(fields, sb_sel="zero"):
+            yield from self._source(more, "sa", node)
+        for more in _put(fields, sa_sel="zero", sb_sel="BS"):
+            yield from self._shifted(more, node)
+        if node.kind == "const":
+            for place in self.places(node):
+                if place.kind == "imm":
+                    yield from _put(fields, sa_sel="zero", sb_sel="I", imm=place.content)
+        if node.kind == "alu" and node.name == "add":
+            for base, offset in (node.args, node.args[::-1]):
+                for more in self._source(fields, "sa", base):
+                    for with_offset in _put(more, sb_sel="BS"):
+                        yield from self._shifted(with_offset, offset)
+                    for place in self.places(offset) if offset.kind == "const" else ():
+                        if place.kind == "imm":
+                            yield from _put(more, sb_sel="I", imm=place.content)
+
+
+def _order(request: Request) -> int:
+    """Requests with fewest ways to be done come first."""
+    return [Memory, Leave, ToStage, ToPredicate, ToRegister].index(type(request))
+
+
+def _orders(op: str, x: Node, y: Node) -> list[tuple[str, Node, Node]]:
+    """An ALU operation with its operands in both orders, if it has both."""
+    return [(op, x, y)] + ([(COMMUTED[op], y, x)] if op in COMMUTED else [])
+
+
+def _put(fields: Fields, **content: object) -> Iterator[Fields]:
+    for name, value in content.items():
+        if fields.get(name, value) != value:
+            return
+    yield {**fields, **content}

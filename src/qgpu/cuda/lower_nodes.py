@@ -1,0 +1,181 @@
+"""Expression graphs: what a stretch of straight code computes, with no order but that of data.
+
+A node is a value: a constant, a parameter word, a special, what a register held at the start, a load, or an operation of
+the machine on other nodes. Equal values are one node, but for loads. Trees of nodes are what machine blocks are cut from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from qgpu.cuda.ir import Reg
+from qgpu.isa.operations import ALU, CONDITION, MASK, UNIT_M
+
+COMMUTED: dict[str, str] = {
+    **{op: op for op in ("add", "and", "or", "xor", "min.s", "max.s", "min.u", "max.u", "sad.s", "sad.u", "addc")},
+    "sub": "rsub",
+    "rsub": "sub",
+    "first": "second",
+    "second": "first",
+}
+"""ALU operation -> the one that gives the same with its operands in the other order."""
+
+SWAPPED: dict[str, str] = {
+    "eq": "eq",
+    "ne": "ne",
+    **{f"{a}.{sign}": f"{b}.{sign}" for sign in "su" for a, b in (("lt", "gt"), ("gt", "lt"), ("le", "ge"), ("ge", "le"))},
+}
+INVERTED: dict[str, str] = {
+    "eq": "ne",
+    "ne": "eq",
+    **{f"{a}.{sign}": f"{b}.{sign}" for sign in "su" for a, b in (("lt", "ge"), ("ge", "lt"), ("le", "gt"), ("gt", "le"))},
+}
+MULTIPLIES = frozenset({"mul.lo", "mulhi.s", "mulhi.u"})
+SMALL_SHIFT = 3
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """A value. ``kind``: const, word, x, y, reg, preg (leaves), alu, m, load, select, cmp.
+
+    ``name``: the operation, condition or load width, or the special's name. ``value``: the constant, or the parameter
+    word's number. ``negated``: of a select's or guarded load's predicate. ``uniform``: the same in all lanes of a CTA.
+    ``register``: of a leaf. A load's arguments: address, and the predicate that allows it to fault, if it has one.
+    ``order``: of making. ``size``: of the tree below, itself included.
+    """
+
+    kind: str
+    name: str = ""
+    args: tuple[Node, ...] = ()
+    value: int = 0
+    negated: bool = False
+    register: Reg | None = None
+    uniform: bool = False
+    number: int = 0
+    order: int = 0
+    size: int = 1
+
+    @property
+    def leaf(self) -> bool:
+        return self.kind in LEAVES
+
+    def __repr__(self) -> str:
+        match self.kind:
+            case "const":
+                return str(self.value if self.value < 1 << 31 else self.value - (1 << 32))
+            case "word":
+                return f"w{self.value}"
+            case "reg" | "preg":
+                return str(self.register)
+            case "x" | "y":
+                return self.name
+        return f"{self.kind}.{self.name}({', '.join(map(repr, self.args))})"
+
+
+LEAVES = frozenset({"const", "word", "x", "y", "reg", "preg"})
+
+
+@dataclass
+class Graph:
+    """Makes nodes, folding constants and giving equal values one node."""
+
+    nodes: dict[object, Node] = field(default_factory=dict)
+    loads: int = 0
+
+    def _make(self, node: Node) -> Node:
+        key = (node.kind, node.name, node.args, node.value, node.negated, node.register, node.number)
+        if key not in self.nodes:
+            size = 1 + sum(arg.size for arg in node.args)
+            self.nodes[key] = replace(node, order=len(self.nodes), size=size)
+        return self.nodes[key]
+
+    def const(self, value: int) -> Node:
+        return self._make(Node("const", value=value & MASK, uniform=True))
+
+    def word(self, number: int) -> Node:
+        return self._make(Node("word", value=number, uniform=True))
+
+    def special(self, kind: str, name: str) -> Node:
+        return self._make(Node(kind, name, uniform=kind == "y"))
+
+    def leaf(self, register: Reg, predicate: bool, uniform: bool) -> Node:
+        return self._make(Node("preg" if predicate else "reg", register=register, uniform=uniform))
+
+    def alu(self, op: str, a: Node, b: Node) -> Node:
+        if a.kind == b.kind == "const":
+            return self.const(ALU[op](a.value, b.value))
+        if a.kind == "const" and op in COMMUTED:
+            op, a, b = COMMUTED[op], b, a
+        if b.kind == "const":
+            if op == "sub":
+                return self.alu("add", a, self.const(-b.value))
+            if (op in ("add", "or", "xor") and b.value == 0) or (op == "and" and b.value == MASK):
+                return a
+            if op == "and" and b.value == 0:
+                return b
+            if op in ("add", "and", "or", "xor") and a.kind == "alu" and a.name == op and a.args[1].kind == "const":
+                return self.alu(op, a.args[0], self.const(ALU[op](a.args[1].value, b.value)))
+        return self._make(Node("alu", op, (a, b), uniform=a.uniform and b.uniform))
+
+    def m(self, op: str, a: Node, b: Node) -> Node:
+        if a.kind == b.kind == "const":
+            return self.const(UNIT_M[op](a.value, b.value, 0))
+        if op in MULTIPLIES and a.kind == "const":
+            a, b = b, a
+        if op == "mul.lo" and b.kind == "const":
+            if b.value == 0:
+                return b
+            if b.value == 1:
+                return a
+            if a.kind == "m" and a.name == op and a.args[1].kind == "const":
+                return self.m(op, a.args[0], self.const(a.args[1].value * b.value))
+        return self._make(Node("m", op, (a, b), uniform=a.uniform and b.uniform))
+
+    def shift_left(self, a: Node, amount: int) -> Node:
+        return self.m("mul.lo", a, self.const(1 << amount)) if amount < 32 else self.const(0)
+
+    def compare(self, condition: str, a: Node, b: Node) -> Node:
+        if a.kind == b.kind == "const":
+            return self.truth(CONDITION[condition](a.value, b.value))
+        return self._make(Node("cmp", condition, (a, b), uniform=a.uniform and b.uniform))
+
+    def truth(self, value: bool) -> Node:
+        zero = self.const(0)
+        return self._make(Node("cmp", "eq" if value else "ne", (zero, zero), uniform=True))
+
+    def select(self, a: Node, b: Node, predicate: Node, negated: bool = False) -> Node:
+        if a is b:
+            return a
+        known = truth_of(predicate)
+        if known is not None:
+            return a if known != negated else b
+        uniform = a.uniform and b.uniform and predicate.uniform
+        return self._make(Node("select", "", (a, b, predicate), negated=negated, uniform=uniform))
+
+    def load(self, width: str, address: Node, guard: Node | None, negated: bool) -> Node:
+        """A load of its own: two loads of one address are two nodes."""
+        self.loads += 1
+        args = (address,) if guard is None else (address, guard)
+        return self._make(Node("load", width, args, negated=negated, uniform=address.uniform, number=self.loads))
+
+    def invert(self, predicate: Node) -> tuple[Node, bool]:
+        """The opposite of a predicate as (node, negated)."""
+        if predicate.kind == "cmp":
+            return self.compare(INVERTED[predicate.name], *predicate.args), False
+        return predicate, True
+
+
+def truth_of(predicate: Node) -> bool | None:
+    """The value of a predicate that is a constant."""
+    if predicate.kind == "cmp" and predicate.args[0] is predicate.args[1]:
+        return predicate.name[:2] in ("eq", "le", "ge")
+    return None
+
+
+def small_shift(node: Node) -> tuple[Node, int] | None:
+    """(x, n) if the node is x << n with n in 1..3, which ALU A's second operand can be as it comes."""
+    if node.kind == "m" and node.name == "mul.lo" and node.args[1].kind == "const":
+        amount = node.args[1].value.bit_length() - 1
+        if node.args[1].value == 1 << amount and 1 <= amount <= SMALL_SHIFT:
+            return node.args[0], amount
+    return None

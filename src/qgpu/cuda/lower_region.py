@@ -1,0 +1,348 @@
+"""What a region of straight code has to get done: its graph of values, and its goals in the order they must happen.
+
+A goal is a request to a machine block: a store, a thread's end, a register that is read elsewhere, the branch at the end.
+Values are no goals; they are computed where a goal needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from qgpu.cuda.ir import (
+    Address,
+    Atomic,
+    Barrier,
+    Branch,
+    Compute,
+    Const,
+    Exit,
+    Fence,
+    Instruction,
+    Jump,
+    Load,
+    Operand,
+    Param,
+    Reg,
+    Special,
+    Store,
+    Trap,
+    Type,
+    VariableAddress,
+    WarpOp,
+)
+from qgpu.cuda.lower_flow import Region, SideExit
+from qgpu.cuda.lower_match import Leave, Memory, Request, ToPredicate, ToRegister
+from qgpu.cuda.lower_nodes import Graph, Node
+from qgpu.cuda.lower_rules import NARROW, Rules, Table
+from qgpu.cuda.ops import COMPARISONS
+from qgpu.cuda.translation import Refused
+from qgpu.isa import program
+
+Refuse = Callable[[Instruction, str], None]
+Truth = tuple[Node, bool]
+"""A predicate's value: where the node holds; where it does not, if the second is set."""
+
+_LOADS = {(1, False): "u8", (1, True): "s8", (2, False): "u16", (2, True): "s16", (4, False): "b32", (4, True): "b32"}
+_X = {"tid.x", "tid.y", "tid.z", "laneid", "warpid", "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt",
+      "lanemask_ge"}  # fmt: skip
+_WORDS = {f"{name}.{axis}": words[k] for name, words in (("ntid", program.NTID), ("nctaid", program.NCTAID))
+          for k, axis in enumerate("xyz")}  # fmt: skip
+_CONDITIONS = {op: op for op in COMPARISONS}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """``effect``: its number among what must stay in order (stores, atomics, volatile loads, threads' ends), or None.
+    ``instructions``: what of the region's items it stands for."""
+
+    request: Request
+    effect: int | None = None
+    instructions: tuple[int, ...] = ()
+
+
+@dataclass
+class Work:
+    """A region ready to be cut into blocks.
+
+    ``epoch``: for every load the number of effects before it. ``made``: node -> items that compute it.
+    ``tail``: where an extra jump behind the last block goes; "" for none.
+    """
+
+    region: Region
+    graph: Graph
+    goals: list[Goal] = field(default_factory=list)
+    writes: list[Goal] = field(default_factory=list)
+    end: Goal | None = None
+    tail: str = ""
+    epoch: dict[Node, int] = field(default_factory=dict)
+    made: dict[Node, list[int]] = field(default_factory=dict)
+    effects: int = 0
+    copies: int = 0
+
+
+@dataclass
+class Builder:
+    """``uniform``: registers that hold the same in all lanes. ``refuse`` takes what the machine cannot run.
+    ``shared``: addresses of variables. ``predicated``: the last side exit becomes a guard of what follows it."""
+
+    work: Work
+    table: Table
+    uniform: frozenset[Reg]
+    refuse: Refuse
+    addresses: Mapping[str, int]
+    exits: frozenset[str]
+    predicated: bool = False
+    values: dict[Reg, Node] = field(default_factory=dict)
+    truths: dict[Reg, Truth] = field(default_factory=dict)
+    guard_all: Truth | None = None
+
+    @property
+    def graph(self) -> Graph:
+        return self.work.graph
+
+    def build(self) -> Work:
+        region = self.work.region
+        last_exit = max((i for i, item in enumerate(region.items) if isinstance(item, SideExit)), default=-1)
+        for position, item in enumerate(region.items):
+            try:
+                if position == last_exit and self.predicated:
+                    assert isinstance(item, SideExit)
+                    node, negated = self.truth(item.predicate)
+                    self.guard_all = node, not negated ^ item.negated
+                else:
+                    self.item(position, item)
+            except Refused as refused:
+                self.refuse(item, str(refused))
+        try:
+            self.live_out()
+            self.finish(region.end, len(region.items))
+        except Refused as refused:
+            self.refuse(region.end, str(refused))
+        return self.work
+
+    # ---- Operands ----
+
+    def operand(self, operand: Operand) -> Node:
+        match operand:
+            case Reg(type=Type.B64):
+                raise Refused(NARROW)
+            case Reg():
+                return self.values.setdefault(operand, self.graph.leaf(operand, False, operand in self.uniform))
+            case Const(value=value, type=type_):
+                if type_ is Type.B64 and value >> 32:
+                    raise Refused(NARROW)
+                return self.graph.const(value)
+            case Param(offset=offset, type=type_):
+                if type_ is Type.B64:
+                    raise Refused(NARROW)
+                if type_ is not Type.B32 and offset % 4:
+                    raise Refused("parameters of 8 and 16 bits are not there yet: make the parameter an int")
+                word = self.graph.word(program.FIRST_PARAM + offset // 4)
+                return Rules(self.graph, self.table).cut(word, int(type_))
+            case Special(name=name) if name in _WORDS:
+                return self.graph.word(_WORDS[name])
+            case Special(name=name) if name.startswith("ctaid"):
+                return self.graph.special("y", name)
+            case Special(name=name) if name in _X and name in self.table["x"]:
+                return self.graph.special("x", name)
+            case VariableAddress(name=name, offset=offset) if name in self.addresses:
+                return self.graph.const(self.addresses[name] + offset)
+            case VariableAddress():
+                raise Refused("variables outside of functions are not there yet: pass an array to the kernel")
+        raise Refused(f"{operand} is not there yet")
+
+    def truth(self, operand: Operand) -> Truth:
+        if isinstance(operand, Const):
+            return self.graph.truth(bool(operand.value)), False
+        assert isinstance(operand, Reg)
+        return self.truths.setdefault(operand, (self.graph.leaf(operand, True, operand in self.uniform), False))
+
+    def number(self, truth: Truth) -> Node:
+        """A predicate as 1 or 0."""
+        return self.graph.select(self.graph.const(1), self.graph.const(0), *truth)
+
+    def test(self, number: Node) -> Truth:
+        return self.graph.compare("ne", number, self.graph.const(0)), False
+
+    def guard(self, item: Instruction) -> Truth | None:
+        """What a memory access needs to be done."""
+        own = None
+        if item.guard is not None:
+            node, negated = self.truth(item.guard.register)
+            own = node, negated ^ item.guard.negated
+        if own is not None and self.guard_all is not None:
+            return self.test(self.graph.select(self.number(own), self.graph.const(0), *self.guard_all))
+        return own or self.guard_all
+
+    # ---- Instructions ----
+
+    def item(self, position: int, item: Instruction) -> None:
+        match item:
+            case Compute(dest=dest) if dest.type is Type.PRED:
+                self.set_truth(position, item, dest, self.predicate(item))
+            case Compute(op="select", sources=(a, b, choice)):
+                node = self.graph.select(self.operand(a), self.operand(b), *self.truth(choice))
+                self.set_value(position, item, item.dest, node)
+            case Compute(sources=sources):
+                node = Rules(self.graph, self.table).compute(item, [self.operand(source) for source in sources])
+                self.set_value(position, item, item.dest, node)
+            case Load():
+                self.load(position, item)
+            case Store(values=values, address=address, width=width):
+                kind = f"b{8 * width}"
+                if kind not in self.table["store"]:
+                    raise Refused(f"stores of {8 * width} bits are not there yet: use int arrays")
+                for number, value in enumerate(values):
+                    where = self.address(address, number * width)
+                    self.effect(position, item, Memory(where, self.operand(value), kind))
+            case Atomic():
+                self.atomic(position, item)
+            case SideExit(predicate=predicate, negated=negated):
+                node, opposite = self.truth(predicate)
+                self.add_effect(position, Leave("exit", guard=node, negated=opposite ^ negated))
+            case Fence():
+                pass
+            case WarpOp(op=op):
+                raise Refused(f"{op.split('.')[0]} across a warp is not there yet")
+            case _:
+                raise Refused("this instruction is not there yet")
+
+    def set_value(self, position: int, item: Instruction, dest: Reg, node: Node) -> None:
+        self.work.made.setdefault(node, []).append(position)
+        if item.guard is not None:
+            guard, negated = self.truth(item.guard.register)
+            node = self.graph.select(node, self.operand(dest), guard, negated ^ item.guard.negated)
+        self.values[dest] = node
+
+    def set_truth(self, position: int, item: Instruction, dest: Reg, truth: Truth) -> None:
+        self.work.made.setdefault(truth[0], []).append(position)
+        if item.guard is not None:
+            guard, negated = self.truth(item.guard.register)
+            old = self.number(self.truth(dest))
+            truth = self.test(self.graph.select(self.number(truth), old, guard, negated ^ item.guard.negated))
+        self.truths[dest] = truth
+
+    def predicate(self, item: Compute) -> Truth:
+        sources = item.sources
+        if item.op in COMPARISONS and item.type is not Type.PRED:
+            if item.type is Type.B64:
+                raise Refused(NARROW)
+            a, b = (self.operand(source) for source in sources)
+            return Rules(self.graph, self.table).condition(item.op, int(item.type), a, b), False
+        truths = [self.truth(source) for source in sources]
+        match item.op:
+            case "mov":
+                return truths[0]
+            case "not":
+                return truths[0][0], not truths[0][1]
+            case "and" | "or" | "xor" | "eq" | "ne":
+                first, second = map(self.number, truths)
+                if item.op in ("eq", "ne"):
+                    return self.graph.compare(item.op, first, second), False
+                return self.test(self.graph.alu(item.op, first, second))
+            case "select":
+                return self.test(self.graph.select(self.number(truths[0]), self.number(truths[1]), *truths[2]))
+        raise Refused("this operation on predicates is not there yet")
+
+    def address(self, address: Address, more: int = 0) -> Node:
+        graph = self.graph
+        base = self.operand(address.base)
+        offset = graph.const(address.offset + more)
+        if address.index is None:
+            return graph.alu("add", base, offset)
+        index = graph.shift_left(self.operand(address.index), address.shift)
+        return graph.alu("add", graph.alu("add", base, offset), index)
+
+    def load(self, position: int, item: Load) -> None:
+        kind = _LOADS.get((item.width, item.signed))
+        if kind is None or kind not in self.table["load"]:
+            raise Refused(f"loads of {8 * item.width} bits are not there yet: use int arrays")
+        for number, dest in enumerate(item.dests):
+            if dest.type is Type.B64:
+                raise Refused(NARROW)
+            guard, negated = self.guard(item) or (None, False)
+            node = self.graph.load(kind, self.address(item.address, number * item.width), guard, negated)
+            self.work.epoch[node] = self.work.effects
+            if item.volatile:
+                self.work.copies += 1
+                self.add_effect(position, ToRegister(node, Reg(f".volatile{self.work.copies}", Type.B32)))
+            cut = Rules(self.graph, self.table).cut(node, int(dest.type)) if item.signed else node
+            self.set_value(position, item, dest, cut)
+            if cut is not node:
+                self.work.made.setdefault(node, []).append(position)
+
+    def atomic(self, position: int, item: Atomic) -> None:
+        if item.width != 4:
+            raise Refused(f"atomics of {8 * item.width} bits are not there yet: use int")
+        if item.op not in self.table["atomic"] or len(item.sources) != 1:
+            raise Refused(f"atomic {item.op} is not there yet: only atomicAdd is")
+        if item.dest is not None:
+            raise Refused("the old value of an atomic is not there yet: use atomicAdd without its result")
+        self.effect(position, item, Memory(self.address(item.address), self.operand(item.sources[0]), "b32", item.op))
+
+    def effect(self, position: int, item: Instruction, request: Memory) -> None:
+        guard, negated = self.guard(item) or (None, False)
+        self.add_effect(
+            position, Memory(request.address, request.value, request.width, request.atomic, guard, negated, request.old)
+        )
+
+    def add_effect(self, position: int, request: Request) -> None:
+        self.work.goals.append(Goal(request, self.work.effects, (position,)))
+        self.work.effects += 1
+
+    # ---- The end ----
+
+    def live_out(self) -> None:
+        made_by = {dest: position for position, item in enumerate(self.work.region.items) for dest in _writes(item)}
+        for register in sorted(self.work.region.live, key=lambda r: r.name):
+            position = (made_by[register],) if register in made_by else ()
+            if register.type is Type.PRED:
+                truth = self.truths.get(register)
+                if truth is None or (truth[0].register == register and not truth[1]):
+                    continue
+                node = truth[0]
+                if truth[1]:
+                    node = self.graph.invert(node)[0] if node.kind == "cmp" else node
+                if node.kind != "cmp" or (truth[1] and node is truth[0]):
+                    node = self.test(self.number(truth))[0]
+                self.work.writes.append(Goal(ToPredicate(node, register), None, position))
+            else:
+                found = self.values.get(register)
+                if found is not None and found.register != register:
+                    counts = position if found.leaf else ()
+                    self.work.writes.append(Goal(ToRegister(found, register), None, counts))
+
+    def finish(self, end: Instruction, position: int) -> None:
+        region, work = self.work.region, self.work
+        leave: Leave | None = None
+        match end:
+            case Jump(target=target):
+                leave = None if target == region.following else Leave("bra", target)
+            case Branch(predicate=predicate, negated=negated, then=then, otherwise=otherwise):
+                node, opposite = self.truth(predicate)
+                negated ^= opposite
+                if then == region.following or (otherwise in self.exits and otherwise != region.following):
+                    then, otherwise, negated = otherwise, then, not negated
+                kind = "exit" if then in self.exits and otherwise not in self.exits else "bra"
+                leave = Leave(kind, "" if kind == "exit" else then, node, negated)
+                work.tail = "" if otherwise == region.following else otherwise
+            case Exit():
+                leave = Leave("exit")
+            case Trap() if "trap" in self.table["branch"]:
+                leave = Leave("trap")
+            case Barrier(op="sync") if "bar" in self.table["branch"]:
+                leave = Leave("bar")
+            case Barrier():
+                raise Refused("barriers are not there yet: let one launch end where all threads must meet")
+            case _:
+                raise Refused("this instruction is not there yet")
+        counted = () if leave is None else (position,)
+        if leave is not None:
+            work.end = Goal(leave, None, counted)
+
+
+def _writes(item: Instruction) -> Sequence[Reg]:
+    from qgpu.cuda.ir import writes
+
+    return writes(item)

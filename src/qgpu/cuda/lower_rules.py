@@ -1,0 +1,230 @@
+"""How an IR operation becomes nodes: directly where the machine has it, else spelled out in operations it has.
+
+One row an operation. What a row needs is asked of the table of what the circuits implement, so that a new circuit needs no
+change here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from qgpu.cuda.ir import Compute, Type
+from qgpu.cuda.lower_nodes import Graph, Node
+from qgpu.cuda.translation import Refused
+
+Table = Mapping[str, frozenset[str]]
+
+NARROW = "64-bit arithmetic is not there yet: use int or unsigned"
+SHIFT = "shifts to the right are not there yet: compare and subtract, or count in a loop"
+DIVIDE = "division is not there yet: count in a loop, or keep a reciprocal's table in an array"
+
+HINTS: dict[str, str] = {
+    "shr": SHIFT,
+    "div": DIVIDE,
+    "rem": DIVIDE,
+    "shl": "shifts by amounts known only at run time are not there yet: shift by a constant, or multiply",
+    "mulhi": "the high half of a product is not there yet",
+    "mulwide": NARROW,
+    "funnel": "funnel shifts are not there yet",
+    "extract": "bit fields are not there yet: use & with a constant",
+    "insert": "bit fields are not there yet: use & and | with constants",
+    "permute": "byte permutes are not there yet",
+    "pack": NARROW,
+    "high": NARROW,
+}
+"""By the operation's first word."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Builds nodes in ``graph`` out of what ``table`` says is there."""
+
+    graph: Graph
+    table: Table
+
+    def has(self, field: str, *names: str) -> bool:
+        return all(name in self.table[field] for name in names)
+
+    def compute(self, item: Compute, sources: Sequence[Node]) -> Node:
+        """The value of an operation whose sources are not predicates. Raises Refused with a hint."""
+        if Type.B64 in (item.type, item.dest.type):
+            raise Refused(NARROW)
+        bits = int(item.type)
+        row = _ROWS.get(item.op)
+        found = None if row is None else row(self, bits, *sources)
+        if found is None:
+            raise Refused(HINTS.get(item.op.split(".")[0], "this operation is not there yet"))
+        return found if item.dest.type is Type.B32 else self.cut(found, int(item.dest.type))
+
+    def condition(self, op: str, bits: int, a: Node, b: Node) -> Node:
+        if bits < 32 and op.endswith(".s"):
+            a, b = self.extend(a, bits), self.extend(b, bits)
+        return self.graph.compare(op, a, b)
+
+    # ---- Small building stones ----
+
+    def alu(self, op: str, a: Node, b: Node) -> Node:
+        return self.graph.alu(op, a, b)
+
+    def const(self, value: int) -> Node:
+        return self.graph.const(value)
+
+    def cut(self, a: Node, bits: int) -> Node:
+        return self.alu("and", a, self.const((1 << bits) - 1)) if bits < 32 else a
+
+    def extend(self, a: Node, bits: int) -> Node:
+        """The low bits sign-extended: flip the sign bit, take it away again."""
+        if bits >= 32:
+            return a
+        sign = self.const(1 << bits - 1)
+        return self.alu("sub", self.alu("xor", self.cut(a, bits), sign), sign)
+
+    def bounded(self, op: str, bits: int, a: Node, b: Node) -> Node:
+        """min and max: the operation itself, or a comparison and a select."""
+        kind, sign = op.split(".")
+        if bits < 32 and sign == "s":
+            a, b = self.extend(a, bits), self.extend(b, bits)
+        if self.has("alu_b", op):
+            return self.alu(op, a, b)
+        return self.graph.select(a, b, self.graph.compare(f"{'le' if kind == 'min' else 'ge'}.{sign}", a, b))
+
+    def absolute(self, bits: int, a: Node) -> Node:
+        a = self.extend(a, bits)
+        zero = self.const(0)
+        return self.graph.select(a, self.alu("sub", zero, a), self.graph.compare("ge.s", a, zero))
+
+    def shift_left(self, bits: int, a: Node, amount: Node) -> Node | None:
+        if amount.kind == "const":
+            return self.cut(self.graph.shift_left(a, amount.value), bits)
+        return self.graph.m("shl", a, amount) if bits == 32 and self.has("m_op", "shl") else None
+
+    def shift_right(self, op: str, bits: int, a: Node, amount: Node) -> Node | None:
+        if op == "shr.s":
+            a = self.extend(a, bits)
+        if a.kind == amount.kind == "const" or self.has("m_op", op):
+            return self.graph.m(op, a, amount)
+        high = {"shr.u": "mulhi.u", "shr.s": "mulhi.s"}[op]
+        if amount.kind == "const" and self.has("m_op", high):
+            if amount.value == 0:
+                return a
+            if op == "shr.u":
+                return self.const(0) if amount.value > 31 else self.graph.m(high, a, self.const(1 << 32 - amount.value))
+            # By 1 the factor would be -2^31, as a signed number: then the quotient comes out negated.
+            count = min(amount.value, 31)
+            product = self.graph.m(high, a, self.const(1 << 32 - count))
+            return product if count > 1 else None
+        return None
+
+    def extract(self, bits: int, a: Node, position: Node, length: Node) -> Node | None:
+        """A field of constant place, unsigned: shifted down, then cut."""
+        if position.kind != "const" or length.kind != "const":
+            return None
+        start, count = position.value & 0xFF, length.value & 0xFF
+        moved = a if start == 0 else self.shift_right("shr.u", bits, a, self.const(start))
+        return None if moved is None else self.cut(moved, min(count, 32)) if count else self.const(0)
+
+    def insert(self, bits: int, a: Node, into: Node, position: Node, length: Node) -> Node | None:
+        if position.kind != "const" or length.kind != "const":
+            return None
+        start, count = position.value & 0xFF, length.value & 0xFF
+        mask = (((1 << count) - 1) << start) & ((1 << bits) - 1)
+        moved = self.alu("and", self.graph.shift_left(a, start), self.const(mask))
+        return self.alu("or", self.alu("and", into, self.const(~mask)), moved)
+
+    def logic3(self, a: Node, b: Node, c: Node, table: Node) -> Node | None:
+        """Any function of three bits, as a choice by c between two functions of a and b: f0 ^ ((f0 ^ f1) & c)."""
+        if table.kind != "const":
+            return None
+        rows = [(table.value >> row) & 1 for row in range(8)]  # row: a << 2 | b << 1 | c
+        f0, f1 = (tuple(rows[2 * k + low] for k in range(4)) for low in (0, 1))
+        both = tuple(x ^ y for x, y in zip(f0, f1, strict=True))
+        return self.alu("xor", self.logic2(f0, a, b), self.alu("and", self.logic2(both, a, b), c))
+
+    def logic2(self, rows: tuple[int, ...], a: Node, b: Node) -> Node:
+        """Any function of two bits from its values at (a, b) = 00, 01, 10, 11."""
+        if rows[0]:
+            return self.alu("xor", self.logic2(tuple(1 - row for row in rows), a, b), self.const(-1))
+        match rows[1:]:
+            case (0, 0, 0):
+                return self.const(0)
+            case (0, 0, 1):
+                return self.alu("and", a, b)
+            case (0, 1, 0):
+                return self.alu("xor", a, self.alu("and", a, b))
+            case (0, 1, 1):
+                return a
+            case (1, 0, 0):
+                return self.alu("xor", b, self.alu("and", a, b))
+            case (1, 0, 1):
+                return b
+            case (1, 1, 0):
+                return self.alu("xor", a, b)
+        return self.alu("or", a, b)
+
+
+def _direct(op: str) -> Callable[..., Node]:
+    return lambda rules, bits, a, b: rules.cut(rules.alu(op, a, b), bits)
+
+
+def _single(op: str) -> Callable[..., Node | None]:
+    """An operation on one operand, where the machine has it."""
+
+    def build(rules: Rules, bits: int, a: Node) -> Node | None:
+        return rules.alu(op, a, rules.const(0)) if bits == 32 and rules.has("alu_a", op) else None
+
+    return build
+
+
+def _multiply(op: str) -> Callable[..., Node | None]:
+    def build(rules: Rules, bits: int, a: Node, b: Node) -> Node | None:
+        if op != "mul.lo" and bits < 32:
+            return None
+        return rules.cut(rules.graph.m(op, a, b), bits) if rules.has("m_op", op) else None
+
+    return build
+
+
+def _wide(signed: bool) -> Callable[..., Node | None]:
+    def build(rules: Rules, bits: int, a: Node, b: Node) -> Node | None:
+        if bits > 16:
+            return None
+        return rules.graph.m("mul.lo", *((rules.extend(x, bits) if signed else x) for x in (a, b)))
+
+    return build
+
+
+_ROWS: dict[str, Callable[..., Node | None]] = {
+    "mov": lambda rules, bits, a: a,
+    "add": _direct("add"),
+    "sub": _direct("sub"),
+    "and": _direct("and"),
+    "or": _direct("or"),
+    "xor": _direct("xor"),
+    "mul": _multiply("mul.lo"),
+    "mulhi.s": _multiply("mulhi.s"),
+    "mulhi.u": _multiply("mulhi.u"),
+    "mulwide.s": _wide(True),
+    "mulwide.u": _wide(False),
+    "neg": lambda rules, bits, a: rules.cut(rules.alu("sub", rules.const(0), a), bits),
+    "not": lambda rules, bits, a: rules.cut(rules.alu("xor", a, rules.const(-1)), bits),
+    "abs": lambda rules, bits, a: rules.cut(rules.absolute(bits, a), bits),
+    **{
+        f"{kind}.{sign}": lambda rules, bits, a, b, op=f"{kind}.{sign}": rules.cut(rules.bounded(op, bits, a, b), bits)
+        for kind in ("min", "max")
+        for sign in "su"
+    },
+    "shl": lambda rules, bits, a, n: rules.shift_left(bits, a, n),
+    "shr.s": lambda rules, bits, a, n: rules.shift_right("shr.s", bits, a, n),
+    "shr.u": lambda rules, bits, a, n: rules.shift_right("shr.u", bits, a, n),
+    "extract.u": lambda rules, bits, a, p, n: rules.extract(bits, a, p, n),
+    "insert": lambda rules, bits, a, into, p, n: rules.insert(bits, a, into, p, n),
+    "logic3": lambda rules, bits, a, b, c, table: rules.logic3(a, b, c, table),
+    "popc": _single("popc"),
+    "clz": _single("clz"),
+    "reverse": _single("brev"),
+    "find.u": _single("bfind.u"),
+    "find.s": _single("bfind.s"),
+    **{f"sext{n}": lambda rules, bits, a, n=n: rules.cut(rules.extend(a, n), bits) for n in (8, 16, 32)},
+    **{f"zext{n}": lambda rules, bits, a, n=n: rules.cut(rules.cut(a, n), bits) for n in (8, 16, 32)},
+}
