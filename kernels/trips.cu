@@ -1,15 +1,15 @@
-// A loop whose number of trips differs from lane to lane: steps of the Collatz sequence down to 1.
+// A loop whose number of trips differs from lane to lane: integer square roots by taking odd numbers away.
 //
-// a: n integers, each at least 1. out: n integers; out[i] = steps from a[i] to 1 (odd x -> 3x + 1, even x -> x / 2).
+// a: n integers, none negative. out: n integers; out[i] is the largest number whose square is not above a[i].
 // Launch at least n threads in all; threads beyond n do nothing.
 __global__ void trips(const int* a, int* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
-  unsigned x = a[i];
-  int steps = 0;
-  while (x != 1) {
-    x = (x & 1) ? 3 * x + 1 : x >> 1;
-    steps++;
+  int rest = a[i];
+  int root = 0;
+  for (int odd = 1; rest >= odd; odd += 2) {
+    rest -= odd;
+    root++;
   }
-  out[i] = steps;
+  out[i] = root;
 }

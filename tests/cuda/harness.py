@@ -17,6 +17,7 @@ from qgpu.cuda.ptx_parser import parse_ptx
 ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "kernels"
 NVRTC = Path(__file__).parent / "nvrtc"
+OTHERS = Path(__file__).parent / "kernels"
 
 HEAD = ".version 7.0\n.target sm_75\n.address_size 32\n"
 

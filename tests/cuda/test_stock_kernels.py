@@ -1,8 +1,10 @@
-"""Every stock kernel, from our clang and from NVRTC, plain and optimised, against NumPy."""
+"""Every stock kernel and some others, from our clang and from NVRTC, plain and optimised, against NumPy."""
+
+import math
 
 import numpy as np
 import pytest
-from tests.cuda.harness import KERNELS, NVRTC, kernel_from_file, launch
+from tests.cuda.harness import KERNELS, NVRTC, OTHERS, kernel_from_file, launch
 
 from qgpu.cuda.prebuild import stale
 
@@ -36,9 +38,8 @@ def collatz(x):
     return steps
 
 
-def divergent(values):
-    return [3 * exact(values)[i - 1] + exact(values)[i] if i % 2 else int(values[i]) ^ (int(values[i]) >> 1)
-            for i in range(len(values))]  # fmt: skip
+def divergent(values, even):
+    return [3 * exact(values)[i - 1] + exact(values)[i] if i % 2 else even(int(values[i])) for i in range(len(values))]
 
 
 OUT = np.zeros(11, np.int32)
@@ -55,13 +56,16 @@ CASES = [
     ("saxpy", (-3, A, B, 11), (3,), (4,), 1, wrapped(-3 * exact(A) + exact(B))),
     ("matmul", (M, K, np.zeros((3, 4), np.int32), 3, 4, 5), (2, 2), (3, 2), 2, wrapped(exact(M) @ exact(K))),
     ("matvec", (M, V, np.zeros(3, np.int32), 3, 5), (2,), (2,), 2, wrapped(exact(M) @ exact(V))),
-    ("divergent", (A, OUT, 11), (3,), (4,), 1, wrapped(divergent(A))),
-    ("trips", (STARTS, OUT, 11), (2,), (8,), 1, wrapped([collatz(int(x)) for x in STARTS])),
+    ("divergent", (A, OUT, 11), (3,), (4,), 1, wrapped(divergent(A, lambda x: x ^ (x << 1)))),
+    ("sides", (A, OUT, 11), (3,), (4,), 1, wrapped(divergent(A, lambda x: x ^ (x >> 1)))),
+    ("trips", (STARTS, OUT, 11), (2,), (8,), 1, np.array([math.isqrt(x) for x in STARTS], np.int32)),
+    ("collatz", (STARTS, OUT, 11), (2,), (8,), 1, wrapped([collatz(int(x)) for x in STARTS])),
     ("atomic_sum", (A, ONE, 11), (3,), (2,), 1, wrapped([sum(exact(A))])),
+    ("shared_sum", (A, ONE, 11), (3,), (2,), 1, wrapped([sum(exact(A))])),
 ]
 
 
-FILES = [KERNELS / f"{case[0]}.cu" for case in CASES] + sorted(NVRTC.glob("*.ptx"))
+FILES = sorted([*KERNELS.glob("*.cu"), *OTHERS.glob("*.cu"), *NVRTC.glob("*.ptx")])
 
 
 @pytest.mark.parametrize("optimised", [False, True], ids=["plain", "optimised"])
@@ -81,7 +85,7 @@ def test_matmul_of_small_sizes(size):
 
 
 def test_the_cases_name_every_stock_kernel():
-    assert {case[0] for case in CASES} == {path.stem for path in KERNELS.glob("*.cu")}
+    assert {case[0] for case in CASES} == {path.stem for path in FILES}
 
 
 def test_prebuilt_ptx_is_fresh():
