@@ -179,8 +179,10 @@ class Interpreter:
                 self._row(row, store.lane, [s for s in effect.stores if s.address >> 3 == row])
         for register, words in effect.destinations[1:]:
             self._write(register, words, first=False)
-        if effect.fields["d_o"] and old:
-            self._write(effect.fields["d_o"], old, first=False)
+        if (register := effect.fields["d_o"]) and old:
+            # every active lane is sent, as for any destination: guarded-off lanes resend what they have
+            kept = {i: self.state.registers[self._quad][i][register] for i in effect.active}
+            self._write(register, kept | old, first=False)
 
     def _emit_row(self, row: int, lane: int, bits: int) -> None:
         self._queue.append(tokens.encode("MEM", row, lane))

@@ -119,8 +119,8 @@ UNIT_M: Final[dict[str, Callable[[int, int, int], int]]] = {
 # Atomics: (old, operand, compare, size mask) -> new
 ATOMIC: Final[dict[str, Callable[[int, int, int, int], int]]] = {
     "add": lambda old, v, c, m: old + v & m,
-    "min.s": lambda old, v, c, m: min(old, v, key=signed),
-    "max.s": lambda old, v, c, m: max(old, v, key=signed),
+    "min.s": lambda old, v, c, m: min(old, v, key=lambda n: signed(n, m.bit_length())),
+    "max.s": lambda old, v, c, m: max(old, v, key=lambda n: signed(n, m.bit_length())),
     "min.u": lambda old, v, c, m: min(old, v),
     "max.u": lambda old, v, c, m: max(old, v),
     "inc": lambda old, v, c, m: 0 if old >= v else old + 1,
