@@ -34,6 +34,8 @@ BEAM = 4
 LEVELS = 24
 UNIFORM_COST, LANE_COST, SECOND_COST, BLOCK_COST = 1.25, 4.5, 1.0, 1.0
 """Tokens that a write to a register takes, as a guess: one value for all lanes, one a lane; a second one's marker; EXEC."""
+LEFT_COST = 1.0
+"""Guess of what a node still costs that is not yet there."""
 _NEVER = 1 << 30
 
 
@@ -204,6 +206,34 @@ class Selector:
 
     def plan(self, cut: Cut, request: Request, goal: Goal | None = None) -> Cut:
         """The cut with the request done, operands computed before as needed, at the least cost found."""
+        found = self.search(cut, request, goal)
+        if found is not None:
+            return found
+        # One by one always works: every operation has a block that takes its operands from registers.
+        for node in sorted(self.needed(cut, request) - {*roots_written(request)}, key=_size):
+            for leaf in node.args:
+                cut = self.in_register(cut, leaf)
+            cut = self.in_register(cut, node)
+        for leaf in roots(request):
+            if leaf not in roots_written(request):
+                cut = self.in_register(cut, leaf)
+        for leaf in (leaf for node in roots_written(request) for leaf in node.args):
+            cut = self.in_register(cut, leaf)
+        found = self.attempt(cut, request, goal)
+        if found is None:
+            raise CannotSelect(f"{request} fits no machine block in {self.work.region.label}")
+        return found
+
+    def in_register(self, cut: Cut, node: Node) -> Cut:
+        if node.kind in ("cmp", "preg", "reg") or node in cut.registers:
+            return cut
+        found = self.attempt(cut, ToRegister(node, self.register(node)), None)
+        if found is None:
+            raise CannotSelect(f"{node} fits no machine block in {self.work.region.label}")
+        return found
+
+    def search(self, cut: Cut, request: Request, goal: Goal | None) -> Cut | None:
+        """The cheapest way found to do a request by computing some of its operands before."""
         states = [cut]
         best: Cut | None = None
         for _ in range(LEVELS):
@@ -222,10 +252,8 @@ class Selector:
             if not following:
                 break
             left = {id(state): len(self.needed(state, request)) for state in following}
-            following.sort(key=lambda state: (state.cost + 0.5 * left[id(state)]))
+            following.sort(key=lambda state: state.cost + LEFT_COST * left[id(state)])
             states = following[:BEAM]
-        if best is None:
-            raise CannotSelect(f"{request} fits no machine block in {self.work.region.label}")
         return best
 
     def needed(self, cut: Cut, request: Request) -> set[Node]:
@@ -245,15 +273,7 @@ class Selector:
     def candidates(self, cut: Cut, request: Request) -> list[Node]:
         """What may be computed before a request, small things first."""
         found = {node for node in self.needed(cut, request) if node not in roots_written(request)}
-        leaves = {
-            leaf
-            for node in self.needed(cut, request)
-            for leaf in node.args
-            if leaf.leaf and leaf.kind != "preg" and leaf not in cut.registers and leaf not in cut.stages
-        }
-        if isinstance(request, Memory):
-            leaves |= {leaf for leaf in (request.address, request.value) if leaf.leaf and leaf not in cut.registers}
-        return sorted(found.union(self.stuck(cut, request)), key=_size) + sorted(leaves, key=_size)
+        return sorted(found.union(self.stuck(cut, request)), key=_size)
 
     def stuck(self, cut: Cut, request: Request) -> Iterator[Node]:
         """Values in stage registers that may be needed in registers."""
@@ -487,8 +507,8 @@ def stage_numbers(cut: Cut) -> dict[Stage, int] | None:
                 spans.setdefault(stage, []).append(index)
     numbers: dict[Stage, int] = {}
     for stage, span in sorted(spans.items(), key=lambda item: min(item[1])):
-        # In one block the register is read before it is written anew, but a value written there is read forwarded.
-        busy = {numbers[other] for other in numbers if max(spans[other]) > min(span) or min(spans[other]) == min(span)}
+        # A block that writes a stage register reads the new value from it, so that not even the last read may overlap.
+        busy = {numbers[other] for other in numbers if max(spans[other]) >= min(span)}
         free = [number for number in range(STAGE_REGISTERS) if number not in busy]
         if not free:
             return None
