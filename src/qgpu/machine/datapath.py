@@ -67,6 +67,7 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
             b.probe(f"{name}{i}", word)
     for name, bits in (("guard", guard), ("taken", taken), ("store", store_lane), ("fault", (fault, *cause, *lane))):
         b.probe(name, bits)
+    b.probe("row", path.row)
     return path
 
 
