@@ -55,7 +55,7 @@ def numbered(codes: Sequence[Code]) -> dict[Reg, int]:
         for register in written | read_registers(code.fields):
             rivals.setdefault(register, set())
         for register in written:
-            others = {other for other in live | written if other != register and other.type is register.type}
+            others = {other for other in live | written if other != register and _same_kind(other, register)}
             rivals[register] |= others
             for other in others:
                 rivals.setdefault(other, set()).add(register)
@@ -76,6 +76,10 @@ def numbered(codes: Sequence[Code]) -> dict[Reg, int]:
         wished = [numbers[other] for other in friends.get(chosen, ()) if numbers.get(other) in free]
         numbers[chosen] = wished[0] if wished else free[0]
     return numbers
+
+
+def _same_kind(a: Reg, b: Reg) -> bool:
+    return (a.type is Type.PRED) == (b.type is Type.PRED)
 
 
 def _moves(fields: Mapping[str, object]) -> list[tuple[Reg, Reg]]:
