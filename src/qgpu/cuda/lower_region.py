@@ -79,6 +79,7 @@ class Work:
     made: dict[Node, list[int]] = field(default_factory=dict)
     effects: int = 0
     copies: int = 0
+    fits: dict[object, Mapping[str, object] | None] = field(default_factory=dict)
 
 
 @dataclass

@@ -72,8 +72,8 @@ class Selector:
     prefix: str
     stages: bool = True
     forced: frozenset[Node] = frozenset()
-    fresh: int = 0
     trees: dict[Request, frozenset[Node]] = field(default_factory=dict)
+    changing: dict[Request, tuple[Node, ...]] = field(default_factory=dict)
     names: dict[Node, Reg] = field(default_factory=dict)
 
     @cached_property
@@ -156,7 +156,7 @@ class Selector:
         if node in cut.registers or node in cut.stages:
             return cut
         if self.stages and node not in self.forced and not self.is_address(node):
-            return self.plan(cut, ToStage(node, self.stage()))
+            return self.plan(cut, ToStage(node, self.stage(node)))
         return self.plan(cut, ToRegister(node, self.register(node)))
 
     def is_address(self, node: Node) -> bool:
@@ -253,7 +253,10 @@ class Selector:
                 break
             left = {id(state): len(self.needed(state, request)) for state in following}
             following.sort(key=lambda state: state.cost + LEFT_COST * left[id(state)])
-            states = following[:BEAM]
+            states = []
+            for state in following:
+                if len(states) < BEAM and not any(state.requests == other.requests for other in states):
+                    states.append(state)
         return best
 
     def needed(self, cut: Cut, request: Request) -> set[Node]:
@@ -287,7 +290,7 @@ class Selector:
                 yield ToPredicate(node, self.predicate(node))
             return
         if self.stages and node not in cut.stages and (node.kind in ("load", "alu") or small_shift(node)):
-            yield ToStage(node, self.stage())
+            yield ToStage(node, self.stage(node))
         if node not in cut.registers:
             yield ToRegister(node, self.register(node))
 
@@ -323,20 +326,45 @@ class Selector:
     def at(self, cut: Cut, request: Request, index: int, goal: Goal | None) -> Cut | None:
         """The cut with the request in block ``index``, or None."""
         there = cut.requests[index] if index < len(cut.requests) else ()
-        kinds = [Memory, Leave]
-        if any(isinstance(request, kind) and any(isinstance(other, kind) for other in there) for kind in kinds):
+        if not _room(there, request):
             return None
         requests = (*there, request)
-        matcher = Matcher(
-            lambda node: self.places(cut, node, index),
-            self.predicate,
-            lambda node: self.ready(cut, node, index),
-            lambda node: self.may_load(cut, node, index),
-        )
-        fields = matcher.fit(requests)
+        fields = self.fit(cut, requests, index)
         if fields is None:
             return None
         return self.noted(cut, requests, fields, request, index, goal)
+
+    def fit(self, cut: Cut, requests: tuple[Request, ...], index: int) -> Fields | None:
+        """The matcher's answer, remembered by all that it depends on."""
+        key = (requests, tuple(self.status(cut, node, index) for r in requests for node in self.ordered_tree(r)))
+        memory = self.work.fits
+        if key not in memory:
+            matcher = Matcher(
+                lambda node: self.places(cut, node, index),
+                self.predicate,
+                lambda node: self.ready(cut, node, index),
+                lambda node: self.may_load(cut, node, index),
+            )
+            memory[key] = matcher.fit(requests)
+        return memory[key]  # type: ignore[return-value]
+
+    def ordered_tree(self, request: Request) -> tuple[Node, ...]:
+        """The nodes below a request whose places can change."""
+        if request not in self.changing:
+            moving = [node for node in self.tree(request) if node.kind not in ("const", "word", "x", "y")]
+            self.changing[request] = tuple(sorted(moving, key=_order))
+        return self.changing[request]
+
+    def status(self, cut: Cut, node: Node, index: int) -> object:
+        """What a block at ``index`` finds of a node."""
+        if node.kind in ("cmp", "preg"):
+            return self.ready(cut, node, index)
+        register, stage = cut.registers.get(node), cut.stages.get(node)
+        there = register[0] if register is not None and register[1] < index else None
+        staged = stage is not None and stage[1] < index
+        if node.kind == "reg":
+            return there, staged, cut.overwritten.get(node.register, _NEVER) >= index  # type: ignore[arg-type]
+        return there, staged, node.kind == "load" and self.may_load(cut, node, index)
 
     def places(self, cut: Cut, node: Node, index: int) -> list[Place]:
         """Where block ``index`` can read a value."""
@@ -424,12 +452,10 @@ class Selector:
     # ---- Names ----
 
     def register(self, node: Node) -> Reg:
-        self.fresh += 1
-        return Reg(f"{self.prefix}{self.fresh}", Type.B32)
+        return Reg(f"{self.prefix}{node.order}", Type.B32)
 
-    def stage(self) -> Stage:
-        self.fresh += 1
-        return Stage(self.fresh)
+    def stage(self, node: Node) -> Stage:
+        return Stage(node.order)
 
     def predicate(self, node: Node) -> Reg:
         """The register of a predicate: the one it is to be in at the end, if nothing reads the old content of that."""
@@ -443,8 +469,7 @@ class Selector:
             ]
             read = {other.register for other in self.reached if other.kind == "preg"}
             free = [register for register in targets if register not in read]
-            self.fresh += 1
-            self.names[node] = free[0] if free else Reg(f"{self.prefix}p{self.fresh}", Type.PRED)
+            self.names[node] = free[0] if free else Reg(f"{self.prefix}p{node.order}", Type.PRED)
         return self.names[node]
 
 
@@ -481,6 +506,12 @@ def written_registers(fields: Fields) -> set[Reg]:
     if fields.get("p_write"):
         found.add(fields["p_index"])  # type: ignore[arg-type]
     return found
+
+
+def _room(there: Sequence[Request], request: Request) -> bool:
+    """Whether a block with these requests may have room for one more of this kind."""
+    count = sum(type(other) is type(request) for other in there)
+    return count < (2 if isinstance(request, ToRegister) else 1) and request not in there
 
 
 def _value_cost(request: Request) -> float:

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from qgpu.cuda.address import fold_addresses
+from qgpu.cuda.bounds import use_bounds
 from qgpu.cuda.coalesce import coalesce
 from qgpu.cuda.dead import remove_dead
 from qgpu.cuda.flow import reverse_postorder
@@ -39,7 +40,7 @@ def optimize(function: Function) -> Function:
     for _ in range(ROUNDS):
         before = function
         function = remove_dead(propagate(function))
-        function = simplify_flow(remove_dead(fold_addresses(coalesce(function))))
+        function = simplify_flow(remove_dead(use_bounds(fold_addresses(coalesce(function)))))
         if function == before:
             break
     return verify(with_tidy_names(resolve_spaces(function)))
