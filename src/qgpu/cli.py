@@ -55,6 +55,8 @@ Type = Annotated[Dtype | None, typer.Option(help="Type of the activations; each 
 Check = Annotated[bool, typer.Option("--check", help="Compare every token and the memory with the interpreter.")]
 MaxTokens = Annotated[int, typer.Option(min=1, help="How many tokens a launch may write.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Grid = Annotated[str | None, typer.Option(help="CTAs in the grid: X, XxY or XxYxZ.")]
+Cta = Annotated[str | None, typer.Option(help="Threads in a CTA (a CUDA thread block): X, XxY or XxYxZ.")]
 KernelName = Annotated[str | None, typer.Option("--kernel", help="The kernel, where the file has several.")]
 File = Annotated[Path, typer.Argument(help="A .cu or .ptx file, or a stock kernel by its name, such as dot.")]
 
@@ -85,8 +87,8 @@ def run(
             "@file.npy, @file.json, or - for JSON from standard input.",
         ),
     ] = None,
-    grid: Annotated[str, typer.Option(help="CTAs in the grid: X, XxY or XxYxZ.")] = "1",
-    block: Annotated[str, typer.Option(help="Threads in a CTA (a CUDA thread block): X, XxY or XxYxZ.")] = "1",
+    grid: Grid = "1",
+    block: Cta = "1",
     kernel: KernelName = None,
     engine: Engine = EngineName.native,
     dtype: Type = None,
@@ -102,7 +104,7 @@ def run(
     from qgpu import cli_run
 
     options = cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json)
-    cli_run.run(file, kernel, arguments or [], grid, block, trace, options)
+    cli_run.run(file, kernel, arguments or [], grid or "1", block or "1", trace, options)
 
 
 @app.command()
@@ -115,13 +117,11 @@ def ptx(file: File) -> None:
 
 
 @app.command()
-def asm(file: File, kernel: KernelName = None) -> None:
-    """Compile a kernel and print the machine's blocks."""
-    from qgpu.driver.kernel import code_of_file
-    from qgpu.driver.stock import resolve
-    from qgpu.isa.assembly import disassemble
+def asm(file: File, kernel: KernelName = None, grid: Grid = None, block: Cta = None) -> None:
+    """Compile a kernel and print the machine's blocks: those for any launch, or for a launch of the sizes given."""
+    from qgpu import cli_run
 
-    typer.echo(disassemble(code_of_file(resolve(file), kernel).program).rstrip("\n"))
+    cli_run.assembly(file, kernel, grid, block)
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,11 @@ from qgpu.driver.arrays import DeviceArray
 from qgpu.driver.calculator import Calculator, show
 from qgpu.driver.ctypes import Parameter
 from qgpu.driver.device import Device
-from qgpu.driver.kernel import Code, Kernel, code_of_file
+from qgpu.driver.kernel import Code, Kernel, code_of_file, size_of
 from qgpu.driver.launch import Launch
 from qgpu.driver.stock import resolve
 from qgpu.errors import FaultError, LaunchError, StoppedError
+from qgpu.isa.assembly import disassemble
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,17 @@ def run(
         if isinstance(value, DeviceArray) and not parameter.const:
             print(f"{parameter.name} = {show(value.numpy())}")
     print(_summary(launch))
+
+
+def assembly(file: Path, name: str | None, grid: str | None, block: str | None) -> None:
+    """``qgpu asm``: print a kernel's blocks. They are called b0, b1, ... as in a trace."""
+    code = code_of_file(resolve(file), name)
+    program = code.program
+    if grid is not None or block is not None:
+        sizes = (size_of(_size(text or "1", option), option) for text, option in ((grid, "--grid"), (block, "--block")))
+        program = code.program_for(*sizes)
+    blocks = tuple(replace(block, label="") for block in program.blocks)
+    print(disassemble(replace(program, blocks=blocks)).rstrip("\n"))
 
 
 def _in_order(code: Code, typed: Sequence[Typed]) -> list[Typed]:

@@ -65,23 +65,25 @@ def test_a_wanted_type_is_kept():
 
 def test_rows_hold_two_words_and_zeros_are_left_out(device):
     a, b = device.array([1, -1, 0, 0, 5]), device.array([2**32 - 1])
-    assert (a.address, b.address) == (64, 88)
-    assert memory_rows([a, b]) == {8: (1, 2**32 - 1), 10: (5, 0), 11: (2**32 - 1, 0)}
+    assert (a.address, b.address) == (64, 96)
+    assert memory_rows([a, b]) == {8: (1, 2**32 - 1), 10: (5, 0), 12: (2**32 - 1, 0)}
 
 
 def test_memory_comes_back(device):
     a, b = device.array([[1, 2], [3, 4]]), device.array([2**31])
     memory = np.arange(4096, dtype=np.uint32)
     memory[17] = 2**32 - 7
+    assert b.address == 4 * 22
     take([a, b], memory)
     assert a.numpy().tolist() == [[16, -7], [18, 19]]
-    assert b.numpy().tolist() == [20]
+    assert b.numpy().tolist() == [22]
 
 
 def test_memory_is_given_back(device):
     array = device.zeros(3000)
     with pytest.raises(MemoryFullError, match=r"^an array \[60\] needs 240 bytes"):
         device.zeros(60)
+    assert device.zeros(50).address > array.address
     array.free()
     array.free()
     with pytest.raises(LaunchError, match="was freed"):
@@ -90,7 +92,7 @@ def test_memory_is_given_back(device):
     assert again.address == 64
     del again
     gc.collect()
-    assert device.allocator.free_bytes() == 12_224
+    assert device.allocator.blocks == {}
 
 
 def test_numpy_gives_a_copy_and_fill_writes(device):

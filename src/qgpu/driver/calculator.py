@@ -18,6 +18,7 @@ from qgpu.driver.device import Device
 from qgpu.driver.expression import Binary, Negative, Node, Number, Rows
 from qgpu.driver.kernel import Kernel
 from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch
+from qgpu.driver.memory import ALIGNMENT, footprint
 from qgpu.errors import CheckError
 from qgpu.isa import tokens
 
@@ -120,7 +121,7 @@ class Calculator:
         """An elementwise kernel over as many elements at a time as memory holds."""
         flat = [np.ascontiguousarray(operand).reshape(-1) for operand in operands]
         count = len(flat[0])
-        most = max(2, self._free_words() // (len(flat) + 1) & ~1)  # arrays start at multiples of two words
+        most = self._largest(len(flat) + 1)
         result = np.empty(count, np.int32)
         for start in range(0, count, most):
             parts = [part[start : start + most] for part in flat]
@@ -152,7 +153,8 @@ class Calculator:
 
     def _tile(self, m: int, n: int, k: int) -> tuple[int, int, int]:
         """The largest sides, halved from the whole product's, whose three tiles fit in memory."""
-        while m * k + k * n + m * n + 3 > self._free_words():  # 3: arrays start at multiples of two words
+        room = self.device.allocator.room()
+        while sum(footprint(WORD * size) for size in (m * k, k * n, m * n)) > room and (m, n, k) != (1, 1, 1):
             sides = [m, n, k]
             largest = sides.index(max(sides))
             sides[largest] = -(-sides[largest] // 2)
@@ -174,7 +176,7 @@ class Calculator:
 
     def _dot(self, a: Array, b: Array) -> Array:
         out = self.device.zeros(1)
-        most = max(2, self._free_words() // 2 & ~1)
+        most = self._largest(2)
         for start in range(0, len(a), most):
             parts = [self.device.array(part[start : start + most]) for part in (a, b)]
             n = parts[0].size
@@ -189,8 +191,9 @@ class Calculator:
             self._kernels[name] = self.device.kernel(name)
         self.launches.append(self._kernels[name][grid, cta](*arguments, max_tokens=self.max_tokens, check=self.check))
 
-    def _free_words(self) -> int:
-        return self.device.allocator.largest() // WORD
+    def _largest(self, arrays: int) -> int:
+        """How many elements each of so many arrays of one size can have."""
+        return max(1, (self.device.allocator.room() // arrays - footprint(0)) // ALIGNMENT * ALIGNMENT // WORD)
 
 
 def _cover(count: int) -> tuple[int, int]:

@@ -93,7 +93,7 @@ class Device:
         live = self.arrays
         words = arguments.words(code.name, code.parameters, values, code.program.parameter_words, live)
         request = program.Launch(
-            program=code.program,
+            program=code.program_for(grid, cta),
             grid=grid,
             cta=cta,
             parameters=words,

@@ -10,7 +10,7 @@ Every node keeps where it stands in the text, so that errors can point at it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qgpu.errors import EvalError
 
@@ -49,10 +49,7 @@ class Binary:
     left: Node
     right: Node
     at: int
-
-    @property
-    def span(self) -> Span:
-        return self.left.span[0], self.right.span[1]
+    span: Span
 
 
 Node = Number | Rows | Negative | Binary
@@ -113,17 +110,18 @@ class _Parser:
             raise fail(self.text, self.peek().span, f"brackets are nested more than {DEEPEST} deep")
         node = self.product()
         while self.peek().text in ("+", "-"):
-            operator = self.take()
-            node = Binary(operator.text, node, self.product(), operator.span[0])
+            node = self.binary(node, self.take(), self.product())
         self.depth -= 1
         return node
 
     def product(self) -> Node:
         node = self.factor()
         while self.peek().text in ("*", "@"):
-            operator = self.take()
-            node = Binary(operator.text, node, self.factor(), operator.span[0])
+            node = self.binary(node, self.take(), self.factor())
         return node
+
+    def binary(self, left: Node, operator: _Token, right: Node) -> Binary:
+        return Binary(operator.text, left, right, operator.span[0], (left.span[0], right.span[1]))
 
     def factor(self) -> Node:
         signs = []
@@ -136,8 +134,8 @@ class _Parser:
             minus = bool(signs) and signs[-1].text == "-"
             node: Node = self.number(token, signs.pop() if minus else None)
         elif token.text == "(":
-            node = self.sum()
-            self.expect(")", token)
+            inner = self.sum()
+            node = replace(inner, span=(token.span[0], self.expect(")", token).span[1]))
         elif token.text == "[":
             node = self.rows(token)
         else:

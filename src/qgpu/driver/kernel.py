@@ -25,14 +25,22 @@ Dim3 = tuple[int, int, int]
 Size = int | Sequence[int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Code:
-    """A compiled kernel as the driver needs it. ``file``: the name of its source in messages."""
+    """A compiled kernel as the driver needs it.
+
+    ``file``: the name of its source in messages. ``compiled``: what it came from, if it has programs for some sizes.
+    """
 
     name: str
     program: Program
     parameters: tuple[Parameter, ...]
     file: str
+    compiled: pipeline.CompiledKernel | None = None
+
+    def program_for(self, grid: Dim3, cta: Dim3) -> Program:
+        """The program for launches of these sizes."""
+        return self.program if self.compiled is None else self.compiled.program_for(grid, cta)
 
 
 def size_of(size: Size, what: str) -> Dim3:
@@ -134,4 +142,5 @@ def _code(compiled: pipeline.CompiledKernel, name: str | None, source: str | Non
         program=compiled.program,
         parameters=signature(mangled, compiled.parameters, source),
         file=file,
+        compiled=compiled,
     )

@@ -1,7 +1,8 @@
 """Device memory: which bytes belong to which array, and the allocation map that tells the machine so.
 
 Global memory is rows 8 to 1535. The first 64 bytes are nobody's, so that null pointers and small offsets from them
-fault; shared and local memory stand above.
+fault; shared and local memory stand above. Behind every array a row is nobody's either, so that an index that is one
+too high or too low faults instead of reaching the next array.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from qgpu.errors import MemoryFullError
 from qgpu.isa import tokens
 
 ALIGNMENT = tokens.ROW_BYTES
+GUARD = tokens.ROW_BYTES
 FIRST_BYTE = 64
 END_BYTE = tokens.SHARED_FIRST_ROW * tokens.ROW_BYTES
 MAP_BYTES = 64  # bytes whose bits one row of the allocation map holds
@@ -28,15 +30,13 @@ class Allocator:
         """The address of ``size`` bytes (at least 1), aligned to 8. MemoryFullError names ``what`` does not fit."""
         place = self.first
         for address in sorted(self.blocks):
-            if place + size <= address:
+            if place + footprint(size) <= address:
                 break
-            place = _aligned(address + self.blocks[address])
-        if place + size > self.end:
-            free = self.free_bytes()
-            largest = "" if free < size else f" (the largest free piece is {self.largest()} bytes)"
+            place = address + footprint(self.blocks[address])
+        if place + footprint(size) > self.end:
             raise MemoryFullError(
-                f"{what} needs {size} bytes of device memory, {free} of {self.end - self.first} are free{largest}: "
-                "pass smaller arrays, or split the work over several launches"
+                f"{what} needs {size} bytes of device memory; of its {self.end - self.first} bytes, the largest free "
+                f"piece has {self.largest()}: pass smaller arrays, or split the work over several launches"
             )
         self.blocks[place] = size
         return place
@@ -49,20 +49,21 @@ class Allocator:
         place = self.first
         for address in sorted(self.blocks):
             yield address - place
-            place = _aligned(address + self.blocks[address])
+            place = address + footprint(self.blocks[address])
         yield self.end - place
-
-    def free_bytes(self) -> int:
-        """Bytes that are nobody's, alignment counted as used."""
-        return sum(max(0, gap) for gap in self._gaps())
 
     def largest(self) -> int:
         """The largest block that could be allocated now, in bytes."""
-        return max(0, *self._gaps())
+        return max(0, max(self._gaps()) - GUARD)
+
+    def room(self) -> int:
+        """Bytes that the footprints of further blocks can fill, if they are allocated one after the other."""
+        return max(self._gaps())
 
 
-def _aligned(address: int) -> int:
-    return -(-address // ALIGNMENT) * ALIGNMENT
+def footprint(size: int) -> int:
+    """Bytes that a block of ``size`` bytes takes, alignment and guard included."""
+    return -(-size // ALIGNMENT) * ALIGNMENT + GUARD
 
 
 def allocation_map(spans: Iterable[tuple[int, int]]) -> dict[int, int]:
