@@ -349,10 +349,9 @@ class Selector:
         return memory[key]  # type: ignore[return-value]
 
     def ordered_tree(self, request: Request) -> tuple[Node, ...]:
-        """The nodes below a request whose places can change."""
+        """The nodes below a request, always in the same order."""
         if request not in self.changing:
-            moving = [node for node in self.tree(request) if node.kind not in ("const", "word", "x", "y")]
-            self.changing[request] = tuple(sorted(moving, key=_order))
+            self.changing[request] = tuple(sorted(self.tree(request), key=_order))
         return self.changing[request]
 
     def status(self, cut: Cut, node: Node, index: int) -> object:
