@@ -37,7 +37,7 @@ class Statistics:
 
 @dataclass
 class Interpreter:
-    """``state`` is the machine; ``fault``: (cause, quad, lane, block, address) after a FAULT."""
+    """``state`` is the machine; ``fault``: (cause, quad, lane, block, address) after a FAULT, until the next GO."""
 
     instructions: Mapping[int, int] = field(default_factory=dict)
     state: State = field(default_factory=State)
@@ -58,6 +58,8 @@ class Interpreter:
                 name, fields = tokens.decode(token)
             except ValueError as error:
                 raise ProtocolError(str(error)) from None
+            if name == "READ":
+                self._queue = []  # ends a launch that still runs
             if self._queue:
                 if token != self._queue[0]:
                     raise ProtocolError(f"{tokens.text(token)} where the machine writes {tokens.text(self._queue[0])}")
@@ -84,7 +86,7 @@ class Interpreter:
             return
         self._marker, self._payloads = (name, fields), []
         if name == "GO":
-            self.state.cta = (0, 0, 0)
+            self.state.cta, self.fault = (0, 0, 0), None
             self._start_cta()
         elif name == "READ":
             self._queue = [*values.row_form(*self.state.memory.get(fields[0], (0, 0))), tokens.encode("HALT")]
@@ -166,9 +168,10 @@ class Interpreter:
     def _stores(self, effect: Effect) -> None:
         """Rule 2: memory rows, then further destinations, an atomic's old value last."""
         old: dict[int, int] = {}
+        rows: dict[int, tuple[int, int]] = {}  # as later lanes of this block see them; memory changes with MEM's DATA
         if effect.stores and effect.stores[0].atomic != "none":
             for store in effect.stores:
-                old[store.lane] = self._atomic(store)
+                old[store.lane] = self._atomic(rows, store)
         else:
             done: set[int] = set()
             for store in effect.stores:
@@ -176,7 +179,7 @@ class Interpreter:
                 if row in done:
                     continue
                 done.add(row)
-                self._row(row, store.lane, [s for s in effect.stores if s.address >> 3 == row])
+                self._row(rows, row, store.lane, [s for s in effect.stores if s.address >> 3 == row])
         for register, words in effect.destinations[1:]:
             self._write(register, words, first=False)
         if (register := effect.fields["d_o"]) and old:
@@ -184,30 +187,31 @@ class Interpreter:
             kept = {i: self.state.registers[self._quad][i][register] for i in effect.active}
             self._write(register, kept | old, first=False)
 
-    def _emit_row(self, row: int, lane: int, bits: int) -> None:
+    def _bits(self, rows: Mapping[int, tuple[int, int]], row: int) -> int:
+        low, high = rows.get(row, self.state.memory.get(row, (0, 0)))
+        return low | high << 32
+
+    def _emit_row(self, rows: dict[int, tuple[int, int]], row: int, lane: int, bits: int) -> None:
         self._queue.append(tokens.encode("MEM", row, lane))
         self._queue.extend(values.row_form(bits & 0xFFFFFFFF, bits >> 32))
-        # The row itself is written when its DATA are taken; later rows of this block must already see it.
-        self.state.memory[row] = (bits & 0xFFFFFFFF, bits >> 32)
+        rows[row] = (bits & 0xFFFFFFFF, bits >> 32)
 
-    def _row(self, row: int, lane: int, stores: list[Store]) -> None:
-        low, high = self.state.memory.get(row, (0, 0))
-        bits = low | high << 32
+    def _row(self, rows: dict[int, tuple[int, int]], row: int, lane: int, stores: list[Store]) -> None:
+        bits = self._bits(rows, row)
         for store in stores:  # in lane order: the highest lane's bytes stay
             ones = (1 << 8 * store.size) - 1
             shift = 8 * (store.address & 7)
             bits = bits & ~(ones << shift) | ((store.words[0] | store.words[1] << 32) & ones) << shift
-        self._emit_row(row, lane, bits)
+        self._emit_row(rows, row, lane, bits)
 
-    def _atomic(self, store: Store) -> int:
+    def _atomic(self, rows: dict[int, tuple[int, int]], store: Store) -> int:
         """Do one lane's atomic; returns the old value's low word."""
         row, shift, ones = store.address >> 3, 8 * (store.address & 7), (1 << 8 * store.size) - 1
-        low, high = self.state.memory.get(row, (0, 0))
-        bits = low | high << 32
+        bits = self._bits(rows, row)
         operand, compare = ((pair[0] | pair[1] << 32) & ones for pair in (store.words, store.compare))
         old = bits >> shift & ones
         new = ATOMIC[store.atomic](old, operand, compare, ones)
-        self._emit_row(row, store.lane, bits & ~(ones << shift) | new << shift)
+        self._emit_row(rows, row, store.lane, bits & ~(ones << shift) | new << shift)
         return old & 0xFFFFFFFF
 
     # -- what runs next
