@@ -65,13 +65,16 @@ def faults(launch: Launch) -> list[str]:
                 found.append(f"{where}: {name} {get(name)} is reserved")
         kind = get("branch", 0)
         if kind in (encoding.CHOICES["branch"].index(n) for n in ("next", "bar", "gather")) or get("g_branch", 0):
-            if index + 1 >= len(program.blocks) and kind != encoding.CHOICES["branch"].index("trap"):
+            if index + 1 >= len(program.blocks):
                 found.append(f"{where}: execution falls off the end of the program; end it with exit")
         if kind == encoding.CHOICES["branch"].index("bra"):
             if get("target", 0) >= len(program.blocks):
                 found.append(f"{where}: branch to block {get('target', 0)}, which does not exist")
             if get("back", 0) != (get("target", 0) <= index):
                 found.append(f"{where}: field back must say whether the target is this block or a lower one")
+        named = [register for port in ("d_e", "d_b", "d_o") if (register := get(port, 0))]
+        if len(set(named)) < len(named):
+            found.append(f"{where}: two of its destinations d_e, d_b and d_o are the same register")
     threads = launch.cta[0] * launch.cta[1] * launch.cta[2]
     if min(*launch.cta, *launch.grid) < 1:
         found.append(f"grid {launch.grid} and CTA {launch.cta} need sizes of at least 1")
