@@ -158,7 +158,7 @@ def _report_stopped(
     if not isinstance(launch, Launch):
         return
     if options.json:
-        document = {**_document(launch, parameters, values, trace), "checked": False, "error": str(error)}
+        document = {**_document(launch, parameters, values, trace), "error": str(error)}
         if isinstance(error, FaultError):
             document["fault"] = {
                 "cause": error.cause,

@@ -134,6 +134,27 @@ def test_a_limit_that_is_just_enough():
         add(device, max_tokens=0)
 
 
+def test_a_launch_can_go_on_after_its_limit():
+    device = Device("interpreter")
+    whole = add(device)[0]
+    with pytest.raises(LimitError) as error:
+        add(device, max_tokens=13)
+    paused = error.value.launch
+    out = device.arrays[-1]
+    assert paused.tokens == whole.tokens[:13]
+    add(device)  # another launch in between
+    for _ in range(2):
+        with pytest.raises(LimitError) as error:
+            device.resume(paused, max_tokens=3)
+        done = device.resume(error.value.launch, max_tokens=100)
+        assert (done.tokens, done.ended) == (whole.tokens, "HALT")
+        assert done.statistics == whole.statistics
+        assert (done.memory == whole.memory).all()
+    assert out.numpy().tolist() == [11, 22, 33, 70_040, 0]
+    with pytest.raises(LaunchError, match="the launch of add ended with HALT: there is nothing to go on with"):
+        device.resume(done)
+
+
 @pytest.mark.parametrize(("grid", "cta", "message"), [
     (1, 129, "CTA of 129 threads; the machine has 128"),
     (0, 1, "need sizes of at least 1"),

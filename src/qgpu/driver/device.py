@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from qgpu.driver import arguments, arrays
 from qgpu.driver.arrays import DeviceArray, host_array
 from qgpu.driver.kernel import Code, Dim3, Kernel, Module, code_of_source
-from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch, Progress, Request, execute
+from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch, Progress, Request, execute, resume
 from qgpu.driver.memory import Allocator, allocation_map
 from qgpu.driver.runners import Runner, Say, open_runner
 from qgpu.driver.stock import resolve
@@ -41,6 +41,8 @@ class Device:
         self.engine = engine
         self.allocator = Allocator()
         self._arrays: weakref.WeakSet[DeviceArray] = weakref.WeakSet()
+        # the arrays of launches that can go on, held as long as somebody holds the launch
+        self._paused: weakref.WeakKeyDictionary[Launch, list[DeviceArray]] = weakref.WeakKeyDictionary()
 
     # -- memory
 
@@ -110,12 +112,26 @@ class Device:
             )
             for array in live
         ]
+        wanted = Request(code.name, request, code.file, places)
+        return self._taking(live, lambda: execute(self._runner, wanted, max_tokens, check, self._progress))
+
+    def resume(self, launch: Launch, *, max_tokens: int = DEFAULT_MAX_TOKENS, check: bool = False) -> Launch:
+        """Go on with a launch that met its limit (``LimitError.launch``), for up to ``max_tokens`` more tokens.
+
+        What the host wrote to arrays since then is not seen. Raises as a launch does.
+        """
+        live = [array for array in self._paused.get(launch, ()) if array.alive]
+        return self._taking(live, lambda: resume(self._runner, launch, max_tokens, check, self._progress))
+
+    def _taking(self, live: list[DeviceArray], run: Callable[[], Launch]) -> Launch:
+        """Run, then take the arrays out of the machine's memory, however it ended."""
         try:
-            wanted = Request(code.name, request, code.file, places)
-            done = execute(self._runner, wanted, max_tokens, check, self._progress)
+            done = run()
         except StoppedError as error:
             if isinstance(error.launch, Launch):
-                arrays.take(live, error.launch.memory)  # what was written before the end can be read
+                arrays.take(live, error.launch.memory)
+                if error.launch.paused is not None:
+                    self._paused[error.launch] = live
             raise
         arrays.take(live, done.memory)
         return done

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class Launch:
 
     ``tokens``: what the model wrote after the prompt. ``memory``: all its memory afterwards, uint32 [4096].
     ``checked``: every token and the memory are the interpreter's. ``places``: the arrays that were on the device.
+    ``paused``: after the limit, where the runner stood, so that the launch can go on.
     """
 
     kernel: str
@@ -48,6 +49,7 @@ class Launch:
     checked: bool = False
     file: str = ""
     places: Sequence[trace.Place] = field(default=())
+    paused: object = None
 
     @property
     def ended(self) -> str:
@@ -82,6 +84,30 @@ def execute(
     Raises LaunchError for a launch that cannot begin, FaultError, LimitError or CheckError, each with the ``Launch`` as
     far as it went.
     """
+    _may(runner, max_tokens, check)
+    try:
+        prompt = program.prompt(request.launch)
+    except ValueError as error:
+        raise LaunchError(str(error)) from None
+    runner.reset()
+    runner.feed(prompt)
+    return _finish(runner, request, prompt, _write(runner, max_tokens, progress), check)
+
+
+def resume(
+    runner: Runner, launch: Launch, max_tokens: int, check: bool, progress: Progress = lambda count: None
+) -> Launch:
+    """Let a launch that met its limit write up to ``max_tokens`` more; see ``execute``. Its tokens are all of them."""
+    _may(runner, max_tokens, check)
+    if launch.paused is None:
+        raise LaunchError(f"the launch of {launch.kernel} ended with {launch.ended}: there is nothing to go on with")
+    runner.restore(launch.paused)
+    written = [*launch.tokens, *_write(runner, max_tokens, progress)]
+    request = Request(launch.kernel, launch.request, launch.file, launch.places)
+    return _finish(runner, request, program.prompt(launch.request), written, check)
+
+
+def _may(runner: Runner, max_tokens: int, check: bool) -> None:
     if check and runner.name == "interpreter":
         raise LaunchError(
             "a check compares an engine's tokens with the interpreter's: with the interpreter as the engine there is "
@@ -89,26 +115,30 @@ def execute(
         )
     if max_tokens < 1:
         raise LaunchError(f"a launch may write {max_tokens} tokens: allow at least 1")
-    try:
-        prompt = program.prompt(request.launch)
-    except ValueError as error:
-        raise LaunchError(str(error)) from None
-    runner.reset()
-    runner.feed(prompt)
-    written = _write(runner, max_tokens, progress)
+
+
+def _finish(runner: Runner, request: Request, prompt: Sequence[int], written: Sequence[int], check: bool) -> Launch:
+    """Read the memory, check, and raise what the end calls for."""
     found = trace.statistics(request.launch, len(prompt), written)
     done = Launch(
-        request.kernel, request.launch, tuple(written), runner.memory(), found, check, request.file, request.places
+        kernel=request.kernel,
+        request=request.launch,
+        tokens=tuple(written),
+        memory=runner.memory(),
+        statistics=found,
+        file=request.file,
+        places=request.places,
     )
     if check:
         compare(done, prompt)
+        done = replace(done, checked=True)
     if done.ended == "FAULT":
         raise fault_of(done, prompt)
     if done.ended == "LIMIT":
         raise LimitError(
             f"{request.kernel} wrote {len(written):,} tokens and has not ended: an endless loop, or more work than "
             "the limit allows; raise it with max_tokens (--max-tokens)",
-            done,
+            replace(done, paused=runner.snapshot()),
         )
     return done
 

@@ -39,6 +39,12 @@ class NetworkRunner:
     def memory(self) -> Array:
         return np.concatenate([self._rows(where) for where in self._banks]).reshape(-1)
 
+    def snapshot(self) -> object:
+        return self._engine.snapshot()
+
+    def restore(self, snapshot: object) -> None:
+        self._engine.restore(snapshot)
+
     def _rows(self, where: Where) -> Array:
         """The rows of one bank, uint32 [rows, 2]: bit c of a row is on where value dim c outweighs dim c + 64."""
         layer, head, bits, columns = where

@@ -41,6 +41,14 @@ class Runner(Protocol):
         """All of the machine's memory as it stands, uint32 [4096]."""
         ...
 
+    def snapshot(self) -> object:
+        """Where the sequence stands, for ``restore``."""
+        ...
+
+    def restore(self, snapshot: object) -> None:
+        """Back to where ``snapshot`` was taken, any number of times."""
+        ...
+
 
 class InterpreterRunner:
     """The executable specification as an engine: exact and quick to start, but no weights are in it."""
@@ -67,6 +75,13 @@ class InterpreterRunner:
 
     def memory(self) -> Array:
         return words_of(self._machine.state.memory)
+
+    def snapshot(self) -> object:
+        return self._machine.snapshot()
+
+    def restore(self, snapshot: object) -> None:
+        assert isinstance(snapshot, Interpreter)
+        self._machine = snapshot.snapshot()
 
 
 def words_of(rows: dict[int, tuple[int, int]]) -> Array:
