@@ -1,6 +1,7 @@
 """The cast cache, with a small circuit in the machine's place."""
 
 import json
+import os
 
 import pytest
 
@@ -70,6 +71,15 @@ def test_other_sources_have_another_entry(casts, monkeypatch, tmp_path):
     (root / "driver" / "a.py").write_text("x = 3\n")  # no part of the weights
     assert len(set(keys)) == 3 and keys[-1] == bare.source_key()
     assert bare.entry() != place
+
+
+def test_old_entries_are_removed(casts, monkeypatch):
+    for number in range(bare.KEPT + 2):
+        monkeypatch.setattr(bare, "source_key", lambda number=number: f"{number}" * 64)
+        bare.bare()
+        os.utime(bare.entry(), (number, number))
+    kept = sorted(path.name[0] for path in bare.entry().parent.iterdir())
+    assert kept == ["2", "3", "4", "5"]
 
 
 def test_without_a_cache_the_network_is_made_each_time(casts, monkeypatch, tmp_path):

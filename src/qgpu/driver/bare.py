@@ -22,6 +22,7 @@ from qgpu.errors import QgpuError
 from qgpu.foundry.network import Network
 
 PACKAGES = ("isa", "circuit", "foundry", "machine")
+KEPT = 4  # entries, of this and of older states of the sources
 NETWORK, REPORT = "network.safetensors", "report.json"
 Say = Callable[[str], None]
 
@@ -78,9 +79,17 @@ def _keep(place: Path, network: Network, report: dict[str, Any]) -> None:
             os.rename(place, old)
         os.rename(fresh, place)
         shutil.rmtree(old, ignore_errors=True)
+        _forget(place.parent)
     except OSError:
         if fresh is not None:
             shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _forget(folder: Path) -> None:
+    """Remove all but the youngest entries."""
+    entries = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    for path in sorted(entries, key=lambda path: path.stat().st_mtime, reverse=True)[KEPT:]:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def dense_checkpoint(dtype: str, say: Say = lambda text: None) -> Path:
