@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from qgpu.errors import QgpuError
+from qgpu.errors import CompileError, QgpuError
 
 
 def folder() -> Path:
@@ -23,8 +23,13 @@ def names() -> list[str]:
 
 
 def resolve(path: str | Path) -> Path:
-    """``path`` itself, or the stock kernel of that name where there is no such file and the name has no ending."""
+    """``path`` itself, or the stock kernel of that name where there is no such file and the name has no ending.
+
+    CompileError, listing what there is, if there is no stock kernel of that name either.
+    """
     found = Path(path)
-    if not found.exists() and not found.suffix and found.name == str(path) and found.name in names():
-        return folder() / f"{found.name}.cu"
-    return found
+    if found.exists() or found.suffix or found.name != str(path):
+        return found
+    if found.name not in names():
+        raise CompileError(f"{path}: there is no such file, and no stock kernel of that name: {', '.join(names())}")
+    return folder() / f"{found.name}.cu"
