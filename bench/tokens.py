@@ -8,6 +8,7 @@ Counts of the interpreter, which every engine reproduces token by token.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -55,10 +56,16 @@ CASES = [
 ]
 
 
+KINDS = [("EXEC",), ("DATA",), ("VAL", "VALW"), ("MEM",), ("MASK",)]
+
+
+def row(cells: Sequence[object]) -> None:
+    print("".join(str(cell).ljust(14) if k < 2 else str(cell).rjust(8) for k, cell in enumerate(cells[:-2])), end="")
+    print("".join(str(cell).rjust(13) for cell in cells[-2:]))
+
+
 def main() -> None:
-    heads = ("kernel", "size", "any", "tokens", "EXEC", "DATA", "VAL", "MEM", "MASK", "lane-instructions", "tokens each")
-    widths = (12, 13, 6, 7, 6, 6, 6, 6, 6, 17, 11)
-    print("  ".join(head.ljust(width) if k < 2 else head.rjust(width) for k, (head, width) in enumerate(zip(heads, widths, strict=True))))
+    row(("kernel", "size", "any", "tokens", "EXEC", "DATA", "VAL", "MEM", "MASK", "lane-instr.", "each"))
     for name, size, arguments, grid, cta in CASES:
         try:
             kernel = compile_file(ROOT / "kernels" / f"{name}.cu", name)
@@ -70,9 +77,8 @@ def main() -> None:
         general = run_on_machine(kernel, arguments, grid, cta, shaped=False).statistics.total
         kinds, total = result.statistics.tokens, result.statistics.total
         lanes = result.statistics.lane_instructions
-        cells = (name, size, general, total, kinds.get("EXEC", 0), kinds.get("DATA", 0),
-                 kinds.get("VAL", 0) + kinds.get("VALW", 0), kinds.get("MEM", 0), kinds.get("MASK", 0), lanes, f"{total / lanes:.2f}")  # fmt: skip
-        print("  ".join(str(cell).ljust(width) if k < 2 else str(cell).rjust(width) for k, (cell, width) in enumerate(zip(cells, widths, strict=True))))
+        counts = [sum(kinds.get(kind, 0) for kind in kind_pair) for kind_pair in KINDS]
+        row((name, size, general, total, *counts, lanes, f"{total / lanes:.2f}"))
 
 
 if __name__ == "__main__":

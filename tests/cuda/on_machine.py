@@ -1,4 +1,4 @@
-"""Runs a compiled kernel on the machine's interpreter: arrays in, arrays out, with every fault of the machine an error."""
+"""Runs a compiled kernel on the machine's interpreter: arrays in, arrays out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ FIRST_BYTE = 64
 
 @dataclass(frozen=True)
 class Result:
-    """``arrays``: copies, after the launch. ``written``: its tokens. ``fault``: (cause, quad, lane, block, address) or None."""
+    """``arrays``: copies, after the launch. ``written``: its tokens. ``fault``: (cause, quad, lane, block, address)."""
 
     arrays: list[np.ndarray]
     written: list[int]

@@ -111,7 +111,8 @@ class Maker:
         return self.random.choice([N, self.index])
 
     def guard(self):
-        return Guard(self.random.choice(self.flags), self.random.random() < 0.5) if self.random.random() < 0.12 else None
+        guarded = self.random.random() < 0.12
+        return Guard(self.random.choice(self.flags), self.random.random() < 0.5) if guarded else None
 
     def body(self, count: int, depth: int) -> None:
         for _ in range(count):
@@ -159,8 +160,8 @@ class Maker:
     def memory(self) -> None:
         kind, position, guard = self.random.randrange(5), self.random.randrange(4), self.guard()
         if kind < 2:
-            base = self.random.choice((IN, OUT))
-            self.emit(Load((self.random.choice(self.words),), "global", Address(*self.place(base, position)), 4, guard=guard))
+            dest, base = self.random.choice(self.words), self.random.choice((IN, OUT))
+            self.emit(Load((dest,), "global", Address(*self.place(base, position)), 4, guard=guard))
         elif kind == 2:
             self.emit(Store((self.word(),), "global", Address(*self.place(OUT, position)), 4, guard=guard))
         else:
@@ -172,8 +173,8 @@ class Maker:
         flag = Reg(f"test{self.fresh()}", Type.PRED)
         self.emit(Compute(self.random.choice(CONDITIONS), Type.B32, flag, (self.word(), self.word())))
         if self.random.random() < 0.3:
-            both = Reg(f"both{self.fresh()}", Type.PRED)
-            self.emit(Compute(self.random.choice(("and", "or")), Type.PRED, both, (flag, self.random.choice(self.flags))))
+            both, other = Reg(f"both{self.fresh()}", Type.PRED), self.random.choice(self.flags)
+            self.emit(Compute(self.random.choice(("and", "or")), Type.PRED, both, (flag, other)))
             return both
         return flag
 

@@ -13,7 +13,7 @@ from qgpu.isa import subset, tokens
 from qgpu.isa.interpreter import run
 from qgpu.isa.program import Launch
 
-SHAPES = [((1, 1, 1), (1, 1, 1)), ((1, 1, 1), (4, 1, 1)), ((1, 1, 1), (7, 1, 1)), ((3, 1, 1), (5, 1, 1)), ((1, 1, 1), (21, 1, 1))]
+SHAPES = [((grid, 1, 1), (cta, 1, 1)) for grid, cta in ((1, 1), (1, 4), (1, 7), (3, 5), (1, 21))]
 IN = 64
 
 

@@ -97,7 +97,10 @@ def test_dot_and_atomic_sum(n, grid, cta):
     assert got[1][0] == wrap(int(start[0]) + sum(plain(a)))
 
 
-@pytest.mark.parametrize(("m", "n", "grid", "cta"), [(1, 1, 1, 1), (3, 5, 1, 4), (6, 2, 2, 3), (9, 0, 1, 12), (5, 3, 1, 32)])
+ROWS = [(1, 1, 1, 1), (3, 5, 1, 4), (6, 2, 2, 3), (9, 0, 1, 12), (5, 3, 1, 32)]
+
+
+@pytest.mark.parametrize(("m", "n", "grid", "cta"), ROWS)
 def test_matvec(m, n, grid, cta):
     a, x = integers(m, n), integers(n)
     got = both("matvec", (a, x, integers(m), m, n), grid, cta)
@@ -195,7 +198,7 @@ def test_blocks_say_only_what_the_circuits_implement(name):
 
 
 def test_dot_of_three_takes_few_tokens():
-    """Two blocks, three values of a register, three atomics, HALT: nine, when the grid is one CTA; bounds are checked."""
+    """Two blocks, three rows of memory with a value each, HALT: nine, when the grid is one CTA. Bounds are checked."""
     arguments = (np.array([1, 2, 3], np.int32), np.array([4, 5, 6], np.int32), np.zeros(1, np.int32), 3)
     result = run_on_machine(kernel("dot"), arguments, 1, 3)
     assert result.arrays[2][0] == 32

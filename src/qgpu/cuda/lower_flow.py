@@ -1,28 +1,24 @@
-"""Control flow the machine has: branches on one comparison, no tables; and blocks in an order that makes lanes meet again.
+"""Control flow as the machine has it: branches on one comparison, no tables, blocks in an order that lets lanes meet.
 
-The machine runs the lanes at the lowest block number first. Lanes that part meet again if the block where their ways join
-has a higher number than every block on those ways, and a loop's blocks stand together.
+The machine runs the lanes at the lowest block number first. Lanes that part meet again if the block where their ways
+join has a higher number than every block on those ways, and a loop's blocks stand together.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from qgpu.cuda.flow import loops, predecessors, reverse_postorder
 from qgpu.cuda.ir import (
-    Barrier,
     BasicBlock,
     Branch,
     Compute,
     Const,
-    Exit,
     Function,
-    Instruction,
     Jump,
     Reg,
     Switch,
-    Terminator,
     Type,
     reads,
     successors,
@@ -104,7 +100,7 @@ def layout(function: Function) -> Function:
     """
     function = remove_unreachable(function)
     order = {label: position for position, label in enumerate(reverse_postorder(function))}
-    inside: dict[str, list[str]] = {label: [] for label in order}  # headers of the loops around a block, outermost first
+    inside: dict[str, list[str]] = {label: [] for label in order}  # the loops around a block, outermost first
     back = set()
     for loop in loops(function):
         back |= {(latch, loop.header) for latch in loop.latches}
@@ -125,11 +121,10 @@ def layout(function: Function) -> Function:
         around = inside[last] if last else []
         following = successors(blocks[last]) if last else ()
 
-        def preference(label: str, around: list[str] = around, following: tuple[str, ...] = following) -> tuple[int, bool, int]:
-            common = sum(a == b for a, b in zip(around, inside[label], strict=False))
-            return -common, label not in following, order[label]
-
-        chosen = min(ready, key=preference)
+        chosen = min(
+            ready,
+            key=lambda label: (-_common(around, inside[label]), label not in following, order[label]),  # noqa: B023
+        )
         placed.append(chosen)
         del waits[chosen]
         for sources in waits.values():
@@ -137,66 +132,5 @@ def layout(function: Function) -> Function:
     return replace(function, blocks=tuple(blocks[label] for label in placed))
 
 
-# ---- Regions ----
-
-
-@dataclass(frozen=True)
-class SideExit(Instruction):
-    """The thread ends here where the predicate is true (false, if negated)."""
-
-    predicate: Reg = Reg("", Type.PRED)
-    negated: bool = False
-
-
-@dataclass(frozen=True)
-class Region:
-    """Straight code with one way in: basic blocks that follow one another, threads ending on the way.
-
-    ``end``: its terminator, or the Barrier it stops at; then ``following`` is the region after it.
-    ``live``: the registers whose values are read after it. ``depth``: of loops around it.
-    """
-
-    label: str
-    items: tuple[Instruction, ...]
-    end: Terminator | Barrier
-    live: frozenset[Reg] = frozenset()
-    following: str = ""
-    depth: int = 0
-    yields: bool = False
-
-
-def exits_at_once(block: BasicBlock) -> bool:
-    return not block.instructions and isinstance(block.terminator, Exit)
-
-
-def merge_exits(function: Function) -> tuple[tuple[str, tuple[Instruction, ...], Terminator], ...]:
-    """Blocks in layout order, with branches to blocks that only exit made into side exits where the rest has one way in."""
-    function = remove_unreachable(function)
-    blocks = {block.label: block for block in function.blocks}
-    exits = {label for label, block in blocks.items() if exits_at_once(block)}
-    coming = predecessors(function)
-    taken: set[str] = set()
-    made: list[tuple[str, tuple[Instruction, ...], Terminator]] = []
-    for block in function.blocks:
-        if block.label in taken:
-            continue
-        items: list[Instruction] = list(block.instructions)
-        end = block.terminator
-        while True:
-            if isinstance(end, Jump) and end.target in exits:
-                end = Exit(origin=end.origin)
-            if not isinstance(end, Branch) or (end.then in exits) == (end.otherwise in exits):
-                break
-            leaves = end.then in exits
-            rest = end.otherwise if leaves else end.then
-            if len(coming[rest]) != 1 or rest == block.label or rest in taken:
-                break
-            items.append(SideExit(origin=end.origin, predicate=end.predicate, negated=end.negated == leaves))
-            taken.add(rest)
-            items += blocks[rest].instructions
-            end = blocks[rest].terminator
-        made.append((block.label, tuple(items), end))
-    reached = {function.blocks[0].label}
-    for _, _, end in made:
-        reached.update(successors(BasicBlock("", (), end)))
-    return tuple(part for part in made if part[0] in reached)
+def _common(first: list[str], second: list[str]) -> int:
+    return sum(a == b for a, b in zip(first, second, strict=False))

@@ -1,8 +1,8 @@
-"""Which operand goes where: fits a handful of requests into the fields of one machine block, or finds that they do not fit.
+"""Which operand goes where: fits a handful of requests into the fields of one machine block, if they do fit.
 
-A block's fields are filled by backtracking. Every step takes the fields so far and yields all ways to go on; a step that
-needs a field which already says something else yields nothing. What a block computes on the way is named in the same
-table: "R", "L", "M", "D" are the nodes that ALU A, the load, unit M and ALU B give, so that requests can share them.
+A block's fields are filled by backtracking. Every step takes the fields so far and yields all ways to go on; a step
+that needs a field which already says something else yields nothing. What a block computes on the way is named in the
+same table: "R", "L", "M", "D" are the nodes that ALU A, the load, unit M and ALU B give, so that requests share them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ToPredicate:
 
 @dataclass(frozen=True)
 class Memory:
-    """A store, or an atomic; ``guard``: the predicate it needs. ``old``: the register that takes an atomic's old value."""
+    """A store, or an atomic. ``guard``: the predicate it needs. ``old``: the register that takes the old value."""
 
     address: Node
     value: Node
@@ -79,7 +79,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Leave:
-    """How the block ends: ``kind`` bra, exit, trap or bar; ``guard``: where the predicate holds (does not, if negated)."""
+    """How the block ends: ``kind`` bra, exit, trap or bar, where the guard holds (does not, if negated)."""
 
     kind: str
     target: str = ""
@@ -90,12 +90,15 @@ class Leave:
 Request = ToRegister | ToStage | ToPredicate | Memory | Leave
 
 _SIDES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
-    "a": {"reg": (("A", "ra"),), "word": (("P", "pa"),), "y": (("Y", "y"),), "x": (("X", "x"),), "imm": (("I", "imm"),)},
+    "a": {
+        "reg": (("A", "ra"),), "word": (("P", "pa"),), "y": (("Y", "y"),), "x": (("X", "x"),), "imm": (("I", "imm"),),
+    },
     "b": {"reg": (("B", "rb"),), "word": (("P", "pa"),), "x": (("X", "x"),), "imm": (("I", "imm"),)},
     "sa": {"reg": (("A", "ra"), ("B", "rb")), "word": (("T", "pt"),)},
     "m1": {"reg": (("A", "ra"), ("B", "rb")), "word": (("Q", "pq"),), "stage": (("S1", "stage_1"),)},
     "m2": {
-        "reg": (("B", "rb"), ("A", "ra")), "imm": (("I", "imm"),), "word": (("Q", "pq"),), "stage": (("S2", "stage_2"),),
+        "reg": (("B", "rb"), ("A", "ra")), "imm": (("I", "imm"),), "word": (("Q", "pq"),),
+        "stage": (("S2", "stage_2"),),
     },
     "c": {
         "reg": (("C", "rc"),), "stage": (("S2", "stage_2"),), "x": (("X", "x"),), "imm": (("I", "imm"),),

@@ -1,7 +1,7 @@
 """Expression graphs: what a stretch of straight code computes, with no order but that of data.
 
-A node is a value: a constant, a parameter word, a special, what a register held at the start, a load, or an operation of
-the machine on other nodes. Equal values are one node, but for loads. Trees of nodes are what machine blocks are cut from.
+A node is a value: a constant, a parameter word, a special, what a register held at the start, a load, or an operation
+of the machine on other nodes. Equal values are one node, but for loads. Machine blocks are cut from trees of nodes.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ COMMUTED: dict[str, str] = {
 }
 """ALU operation -> the one that gives the same with its operands in the other order."""
 
-SWAPPED: dict[str, str] = {
-    "eq": "eq",
-    "ne": "ne",
-    **{f"{a}.{sign}": f"{b}.{sign}" for sign in "su" for a, b in (("lt", "gt"), ("gt", "lt"), ("le", "ge"), ("ge", "le"))},
-}
-INVERTED: dict[str, str] = {
-    "eq": "ne",
-    "ne": "eq",
-    **{f"{a}.{sign}": f"{b}.{sign}" for sign in "su" for a, b in (("lt", "ge"), ("ge", "lt"), ("le", "gt"), ("gt", "le"))},
-}
+
+def _pairs(*pairs: str) -> dict[str, str]:
+    """Both ways, for signed and unsigned."""
+    both = [pair.split() for pair in pairs] + [pair.split()[::-1] for pair in pairs]
+    return {f"{a}.{sign}": f"{b}.{sign}" for sign in "su" for a, b in both}
+
+
+SWAPPED: dict[str, str] = {"eq": "eq", "ne": "ne", **_pairs("lt gt", "le ge")}
+"""Condition -> the one that says the same of the operands in the other order."""
+INVERTED: dict[str, str] = {"eq": "ne", "ne": "eq", **_pairs("lt ge", "le gt")}
+"""Condition -> its opposite."""
 MULTIPLIES = frozenset({"mul.lo", "mulhi.s", "mulhi.u"})
 SMALL_SHIFT = 3
 

@@ -1,7 +1,7 @@
 """How an IR operation becomes nodes: directly where the machine has it, else spelled out in operations it has.
 
-One row an operation. What a row needs is asked of the table of what the circuits implement, so that a new circuit needs no
-change here.
+One row an operation. What a row needs is asked of the table of what the circuits implement, so that a new circuit
+needs no change here.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ class CompiledKernel:
     """A kernel ready to be launched.
 
     ``program``: for launches of any size. ``parameters``: where each lies in the parameter area; word k of that is
-    parameter word k of the launch. ``lines``: for every block of ``program`` the line of the user's source, 0 if unknown.
-    ``ptx``: the text it came from. ``function``: its optimised IR.
+    parameter word k of the launch. ``lines``: for every block of ``program`` the line of the user's source, 0 if
+    unknown. ``ptx``: the text it came from. ``function``: its optimised IR.
     """
 
     name: str
@@ -83,7 +83,7 @@ def _specialised(kernel: CompiledKernel, zero: tuple[str, ...]) -> Program:
 
 
 def with_zero_indices(function: Function, zero: frozenset[str]) -> Function:
-    """The function for launches in which these indices ("ctaid.x", "tid.z", ...) are 0, their dimensions having size 1."""
+    """The function where these indices ("ctaid.x", "tid.z", ...) are 0, since their dimensions have size 1."""
     known = {name: 0 for name in zero} | {_SIZES[name.split(".")[0]] + name[-2:]: 1 for name in zero}
 
     def change(operand: Operand) -> Operand:

@@ -1,12 +1,12 @@
 """What a region of straight code has to get done: its graph of values, and its goals in the order they must happen.
 
-A goal is a request to a machine block: a store, a thread's end, a register that is read elsewhere, the branch at the end.
-Values are no goals; they are computed where a goal needs them.
+A goal is a request to a machine block: a store, a thread's end, a register that is read elsewhere, the branch at the
+end. Values are no goals; they are computed where a goal needs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from qgpu.cuda.ir import (
@@ -30,10 +30,11 @@ from qgpu.cuda.ir import (
     Type,
     VariableAddress,
     WarpOp,
+    writes,
 )
-from qgpu.cuda.lower_flow import Region, SideExit
 from qgpu.cuda.lower_match import Leave, Memory, Request, ToPredicate, ToRegister
 from qgpu.cuda.lower_nodes import Graph, Node
+from qgpu.cuda.lower_regions import Region, SideExit
 from qgpu.cuda.lower_rules import NARROW, Rules, Table
 from qgpu.cuda.ops import COMPARISONS
 from qgpu.cuda.translation import Refused
@@ -48,7 +49,6 @@ _X = {"tid.x", "tid.y", "tid.z", "laneid", "warpid", "lanemask_eq", "lanemask_lt
       "lanemask_ge"}  # fmt: skip
 _WORDS = {f"{name}.{axis}": words[k] for name, words in (("ntid", program.NTID), ("nctaid", program.NCTAID))
           for k, axis in enumerate("xyz")}  # fmt: skip
-_CONDITIONS = {op: op for op in COMPARISONS}
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,9 @@ class Work:
     effects: int = 0
     copies: int = 0
     fits: dict[object, Mapping[str, object] | None] = field(default_factory=dict)
+
+    def everything(self) -> list[Goal]:
+        return [*self.goals, *self.writes, *([self.end] if self.end else [])]
 
 
 @dataclass
@@ -295,7 +298,7 @@ class Builder:
     # ---- The end ----
 
     def live_out(self) -> None:
-        made_by = {dest: position for position, item in enumerate(self.work.region.items) for dest in _writes(item)}
+        made_by = {dest: position for position, item in enumerate(self.work.region.items) for dest in writes(item)}
         for register in sorted(self.work.region.live, key=lambda r: r.name):
             position = (made_by[register],) if register in made_by else ()
             if register.type is Type.PRED:
@@ -322,6 +325,8 @@ class Builder:
                 leave = None if target == region.following else Leave("bra", target)
             case Branch(predicate=predicate, negated=negated, then=then, otherwise=otherwise):
                 node, opposite = self.truth(predicate)
+                if any(goal.request.register == node.register for goal in work.writes):  # type: ignore[union-attr]
+                    node, opposite = self.test(self.number((node, opposite)))  # it is written before the branch
                 negated ^= opposite
                 if then == region.following or (otherwise in self.exits and otherwise != region.following):
                     then, otherwise, negated = otherwise, then, not negated
@@ -341,9 +346,3 @@ class Builder:
         counted = () if leave is None else (position,)
         if leave is not None:
             work.end = Goal(leave, None, counted)
-
-
-def _writes(item: Instruction) -> Sequence[Reg]:
-    from qgpu.cuda.ir import writes
-
-    return writes(item)

@@ -1,0 +1,330 @@
+"""Requests put into machine blocks: which block can take one, and what is where once it has been put there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from qgpu.cuda.ir import Reg, Type
+from qgpu.cuda.lower_goals import Goal, Work
+from qgpu.cuda.lower_match import (
+    Fields,
+    Leave,
+    Matcher,
+    Memory,
+    Place,
+    Request,
+    Stage,
+    ToPredicate,
+    ToRegister,
+    ToStage,
+    Word,
+)
+from qgpu.cuda.lower_nodes import Node
+from qgpu.isa.tokens import STAGE_REGISTERS
+
+UNIFORM_COST, LANE_COST, SECOND_COST, BLOCK_COST = 1.25, 4.5, 1.0, 1.0
+"""Tokens, as a guess: a register write of one value for all lanes, of one a lane; a second one's marker; EXEC."""
+_NEVER = 1 << 30
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Blocks so far, and where each value is.
+
+    ``fields[i]``: block i as the matcher filled it. ``registers``, ``stages``, ``predicates``, ``loaded``: node -> the
+    block that writes it there or loads it. ``overwritten``: registers live at the start that get a new value, and the
+    block that does it. ``effects``: the block of each effect done. ``exit``: the last block where threads end on the
+    way. ``cost``: in tokens.
+    """
+
+    requests: tuple[tuple[Request, ...], ...] = ()
+    fields: tuple[Fields, ...] = ()
+    registers: dict[Node, tuple[Reg, int]] = field(default_factory=dict)
+    stages: dict[Node, tuple[Stage, int]] = field(default_factory=dict)
+    predicates: dict[Node, int] = field(default_factory=dict)
+    loaded: dict[Node, int] = field(default_factory=dict)
+    overwritten: dict[Reg, int] = field(default_factory=dict)
+    effects: tuple[int, ...] = ()
+    exit: int = -1
+    cost: float = 0.0
+
+
+@dataclass
+class Placer:
+    """``prefix``: of the names of registers made here."""
+
+    work: Work
+    prefix: str
+    trees: dict[Request, frozenset[Node]] = field(default_factory=dict)
+    ordered: dict[Request, tuple[Node, ...]] = field(default_factory=dict)
+    names: dict[Node, Reg] = field(default_factory=dict)
+
+    @cached_property
+    def reached(self) -> tuple[Node, ...]:
+        """All nodes that goals depend on, in order of making."""
+        found = frozenset().union(*(self.tree(goal.request) for goal in self.work.everything()))
+        return tuple(sorted(found, key=by_order))
+
+    def tree(self, request: Request) -> frozenset[Node]:
+        """All nodes a request depends on."""
+        if request not in self.trees:
+            found: set[Node] = set()
+            waiting = list(roots(request))
+            while waiting:
+                node = waiting.pop()
+                if node not in found:
+                    found.add(node)
+                    waiting += node.args
+            self.trees[request] = frozenset(found)
+        return self.trees[request]
+
+    def attempt(self, cut: Cut, request: Request, goal: Goal | None) -> Cut | None:
+        """The cut with the request in the first block that takes it, a new one if need be; None if it does not fit."""
+        first, last = 0, len(cut.requests)
+        effect = goal.effect if goal is not None else None
+        if effect is not None:
+            first = max(cut.effects, default=0)
+            if not isinstance(request, Leave):
+                first = max(first, cut.exit + 1)
+        if goal is not None and goal is self.work.end:
+            first = max(last - 1, 0)
+        if isinstance(request, ToRegister | ToPredicate) and goal is not None:
+            first = max(first, self.last_read(cut, request.register))
+        for index in range(first, last + 1):
+            done = self.at(cut, request, index, goal)
+            if done is not None:
+                return done
+        return None
+
+    def last_read(self, cut: Cut, register: Reg) -> int:
+        """The last block that reads what a register held at the start."""
+        return max((i for i, fields in enumerate(cut.fields) if reads_register(fields, register)), default=0)
+
+    def append(self, cut: Cut, request: Request) -> Cut:
+        done = self.at(cut, request, len(cut.requests), None)
+        assert done is not None
+        return done
+
+    def at(self, cut: Cut, request: Request, index: int, goal: Goal | None) -> Cut | None:
+        """The cut with the request in block ``index``, or None."""
+        there = cut.requests[index] if index < len(cut.requests) else ()
+        if not _room(there, request):
+            return None
+        requests = (*there, request)
+        fields = self.fit(cut, requests, index)
+        if fields is None:
+            return None
+        return self.noted(cut, requests, fields, request, index, goal)
+
+    def fit(self, cut: Cut, requests: tuple[Request, ...], index: int) -> Fields | None:
+        """The matcher's answer, remembered by all that it depends on."""
+        key = (requests, tuple(self.status(cut, node, index) for r in requests for node in self.ordered_tree(r)))
+        memory = self.work.fits
+        if key not in memory:
+            matcher = Matcher(
+                lambda node: self.places(cut, node, index),
+                self.predicate,
+                lambda node: self.ready(cut, node, index),
+                lambda node: self.may_load(cut, node, index),
+            )
+            memory[key] = matcher.fit(requests)
+        return memory[key]
+
+    def ordered_tree(self, request: Request) -> tuple[Node, ...]:
+        """The nodes below a request, always in the same order."""
+        if request not in self.ordered:
+            self.ordered[request] = tuple(sorted(self.tree(request), key=by_order))
+        return self.ordered[request]
+
+    def status(self, cut: Cut, node: Node, index: int) -> object:
+        """What a block at ``index`` finds of a node."""
+        if node.kind in ("cmp", "preg"):
+            return self.ready(cut, node, index)
+        register, stage = cut.registers.get(node), cut.stages.get(node)
+        there = register[0] if register is not None and register[1] < index else None
+        staged = stage is not None and stage[1] < index
+        if node.kind == "reg":
+            return there, staged, cut.overwritten.get(node.register, _NEVER) >= index  # type: ignore[arg-type]
+        return there, staged, node.kind == "load" and self.may_load(cut, node, index)
+
+    def places(self, cut: Cut, node: Node, index: int) -> list[Place]:
+        """Where block ``index`` can read a value."""
+        found: list[Place] = []
+        match node.kind:
+            case "const":
+                signed = node.value - (1 << 32) if node.value >> 31 else node.value
+                if -0x8000 <= signed <= 0x7FFF:
+                    found.append(Place("imm", signed))
+                found.append(Place("word", Word(constant=node.value)))
+            case "word":
+                found.append(Place("word", Word(node.value)))
+            case "x" | "y":
+                found.append(Place(node.kind, node.name))
+            case "reg":
+                if cut.overwritten.get(node.register, _NEVER) >= index:  # type: ignore[arg-type]
+                    found.append(Place("reg", node.register))
+        register = cut.registers.get(node)
+        if register is not None and register[1] < index:
+            found.append(Place("reg", register[0]))
+        stage = cut.stages.get(node)
+        if stage is not None and stage[1] < index:
+            found.append(Place("stage", stage[0]))
+        return found
+
+    def ready(self, cut: Cut, node: Node, index: int) -> bool:
+        """Whether block ``index`` finds a predicate written."""
+        if node.register is not None:
+            return cut.overwritten.get(node.register, _NEVER) >= index
+        return cut.predicates.get(node, _NEVER) < index
+
+    def may_load(self, cut: Cut, node: Node, index: int) -> bool:
+        """Whether a load can stand in a block: behind the stores and ends of threads before it, not behind those after
+        it, and only once."""
+        if node in cut.loaded:
+            return cut.loaded[node] == index
+        epoch = self.work.epoch[node]
+        before = max(cut.effects[:epoch], default=-1)
+        after = min(
+            (block for number, block in enumerate(cut.effects) if number >= epoch and self.is_store(number)),
+            default=_NEVER,
+        )
+        return before < index <= after
+
+    def is_store(self, effect: int) -> bool:
+        return isinstance(self.work.goals[effect].request, Memory)
+
+    def noted(
+        self, cut: Cut, requests: tuple[Request, ...], fields: Fields, request: Request, index: int, goal: Goal | None
+    ) -> Cut:
+        """The cut after a request has been placed."""
+        new = index == len(cut.requests)
+        written = fields.get("p_node")
+        if isinstance(written, Node) and not any(isinstance(r, ToPredicate) and r.node is written for r in requests):
+            requests = (*requests, ToPredicate(written, self.predicate(written)))
+        changed: dict[str, object] = {
+            "requests": (*cut.requests[:index], requests, *cut.requests[index + 1 :]),
+            "fields": (*cut.fields[:index], fields, *cut.fields[index + 1 :]),
+            "cost": cut.cost + (BLOCK_COST if new else 0),
+        }
+        named = isinstance(written, Node) and fields["p_index"] == self.predicate(written)
+        if isinstance(written, Node) and named and cut.predicates.get(written, _NEVER) > index:
+            changed["predicates"] = {**cut.predicates, written: index}
+        load = fields.get("L")
+        if isinstance(load, Node) and load not in cut.loaded:
+            changed["loaded"] = {**cut.loaded, load: index}
+        match request:
+            case ToRegister(node=node, register=register):
+                if node not in cut.registers or cut.registers[node][1] > index:
+                    changed["registers"] = {**cut.registers, node: (register, index)}
+                second = any(isinstance(other, ToRegister) for other in requests if other is not request)
+                changed["cost"] = float(changed["cost"]) + value_cost(request) + SECOND_COST * second  # type: ignore[arg-type]
+                if goal is not None:
+                    changed["overwritten"] = {**cut.overwritten, register: index}
+            case ToStage(node=node, stage=stage):
+                changed["stages"] = {**cut.stages, node: (stage, index)}
+            case ToPredicate(register=register) if goal is not None:
+                changed["overwritten"] = {**cut.overwritten, register: index}
+        if goal is not None and goal.effect is not None:
+            changed["effects"] = (*cut.effects, index)
+            if isinstance(request, Leave):
+                changed["exit"] = index
+        return replace(cut, **changed)  # type: ignore[arg-type]
+
+    # ---- Names ----
+
+    def register(self, node: Node) -> Reg:
+        return Reg(f"{self.prefix}{node.order}", Type.B32)
+
+    def stage(self, node: Node) -> Stage:
+        return Stage(node.order)
+
+    def predicate(self, node: Node) -> Reg:
+        """The register of a predicate: the one it is to be in at the end, if nothing reads the old content of that."""
+        if node.register is not None:
+            return node.register
+        if node not in self.names:
+            targets = [
+                goal.request.register
+                for goal in self.work.writes
+                if isinstance(goal.request, ToPredicate) and goal.request.node is node
+            ]
+            read = {other.register for other in self.reached if other.kind == "preg"}
+            free = [register for register in targets if register not in read]
+            self.names[node] = free[0] if free else Reg(f"{self.prefix}p{node.order}", Type.PRED)
+        return self.names[node]
+
+
+def roots(request: Request) -> tuple[Node, ...]:
+    """The nodes a request names."""
+    match request:
+        case Memory(address=address, value=value, guard=guard):
+            return (address, value) if guard is None else (address, value, guard)
+        case Leave(guard=guard):
+            return () if guard is None else (guard,)
+    return (request.node,)
+
+
+def roots_written(request: Request) -> tuple[Node, ...]:
+    """The node a request itself writes somewhere."""
+    return (request.node,) if isinstance(request, ToRegister | ToStage | ToPredicate) else ()
+
+
+def reads_register(fields: Fields, register: Reg) -> bool:
+    return register in read_registers(fields)
+
+
+def read_registers(fields: Fields) -> set[Reg]:
+    """The registers and predicates that a block reads."""
+    found = {content for port in ("ra", "rb", "rc", "g_index") if isinstance(content := fields.get(port), Reg)}
+    # A predicate written by the block itself is not read from before.
+    if fields.get("p_write") and fields.get("p_index") == fields.get("g_index"):
+        found.discard(fields["p_index"])
+    return found
+
+
+def written_registers(fields: Fields) -> set[Reg]:
+    found = {content for port in ("d_e", "d_b", "d_o") if isinstance(content := fields.get(port), Reg)}
+    if fields.get("p_write"):
+        found.add(fields["p_index"])  # type: ignore[arg-type]
+    return found
+
+
+def _room(there: Sequence[Request], request: Request) -> bool:
+    """Whether a block with these requests may have room for one more of this kind."""
+    count = sum(type(other) is type(request) for other in there)
+    return count < (2 if isinstance(request, ToRegister) else 1) and request not in there
+
+
+def value_cost(request: Request) -> float:
+    if not isinstance(request, ToRegister):
+        return 0.0
+    return UNIFORM_COST if request.node.uniform else LANE_COST
+
+
+def by_size(node: Node) -> tuple[int, int]:
+    return node.size, node.order
+
+
+def by_order(node: Node) -> int:
+    return node.order
+
+
+def stage_numbers(cut: Cut) -> dict[Stage, int] | None:
+    """A number for every stage register, or None if four do not suffice."""
+    spans: dict[Stage, list[int]] = {}
+    for index, fields in enumerate(cut.fields):
+        for port in ("stage_wi", "stage_1", "stage_2"):
+            stage = fields.get(port)
+            if isinstance(stage, Stage):
+                spans.setdefault(stage, []).append(index)
+    numbers: dict[Stage, int] = {}
+    for stage, span in sorted(spans.items(), key=lambda item: min(item[1])):
+        # A block that writes a stage register reads the new value from it, so that not even the last read may overlap.
+        busy = {numbers[other] for other in numbers if max(spans[other]) >= min(span)}
+        free = [number for number in range(STAGE_REGISTERS) if number not in busy]
+        if not free:
+            return None
+        numbers[stage] = free[0]
+    return numbers

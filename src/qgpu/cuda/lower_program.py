@@ -1,0 +1,137 @@
+"""From blocks with names in their fields to a program: targets, register numbers, constants, source lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from qgpu.cuda.ir import Function, Instruction, Reg
+from qgpu.cuda.lower_goals import Work
+from qgpu.cuda.lower_match import Stage, Word
+from qgpu.cuda.lower_place import Cut, roots, stage_numbers
+from qgpu.cuda.lower_registers import Code, TooMany, numbered
+from qgpu.errors import UnsupportedError
+from qgpu.isa import encoding
+from qgpu.isa.program import FIRST_PARAM, PARAM_WORDS, Block, Program
+from qgpu.isa.tokens import BLOCKS, PREDICATES, REGISTERS
+
+
+def codes_of(cuts: Sequence[tuple[Work, Cut]]) -> list[Code]:
+    """The blocks of all regions one behind the other, branch targets and stage registers as numbers."""
+    starts: dict[str, int] = {}
+    count = 0
+    for work, cut in cuts:
+        starts[work.region.label] = count
+        count += len(cut.fields)
+    return [code for work, cut in cuts for code in _region_codes(work, cut, starts)]
+
+
+def _region_codes(work: Work, cut: Cut, starts: Mapping[str, int]) -> list[Code]:
+    numbers = stage_numbers(cut)
+    assert numbers is not None
+    counts, lines = _attributed(work, cut)
+    made = []
+    first = starts[work.region.label]
+    for index, fields in enumerate(cut.fields):
+        chosen = {name: numbers[content] if isinstance(content, Stage) else content for name, content in fields.items()}
+        target = chosen.pop("target", None)
+        following: tuple[int, ...] = (first + index + 1,)
+        if chosen.get("branch") == "bra":
+            number = starts[str(target)]
+            back = number <= first + index
+            chosen |= {"target": number, "back": int(back), "yield": int(back and work.region.yields)}
+            following = (number, *following) if chosen.get("g_branch") else (number,)
+        elif chosen.get("branch") in ("exit", "trap"):
+            following = following if chosen.get("g_branch") else ()
+        label = work.region.label if index == 0 else ""
+        made.append(Code(chosen, following, counts[index], lines[index], label))
+    return made
+
+
+def program_of(function: Function, codes: Sequence[Code], file: str) -> Program:
+    """The program of a kernel. Raises UnsupportedError where it is more than the machine holds."""
+    name = function.name
+    here = f"{file or 'kernel'}: kernel {name}"
+    parameter_words = -(-max((p.offset + p.size for p in function.parameters), default=0) // 4)
+    if len(codes) > BLOCKS:
+        raise UnsupportedError(
+            f"{here} needs {len(codes)} blocks, and the machine's program memory holds {BLOCKS}: "
+            "split it into several kernels"
+        )
+    try:
+        registers = numbered(codes)
+    except TooMany as too_many:
+        raise UnsupportedError(_too_many(name, file, codes, too_many)) from None
+    pool: dict[int, int] = {}
+    blocks = []
+    for code in codes:
+        fields: dict[str, int] = {}
+        for field, content in code.fields.items():
+            if field in encoding.BY_NAME:
+                number = _number(field, content, registers, FIRST_PARAM + parameter_words, pool)
+                if number:
+                    fields[field] = number
+        blocks.append(Block(fields, code.instructions, code.line, code.label))
+    if FIRST_PARAM + parameter_words + len(pool) > PARAM_WORDS:
+        raise UnsupportedError(
+            f"{here} has {parameter_words} parameter words and {len(pool)} constants, and the machine has "
+            f"{PARAM_WORDS - FIRST_PARAM} words for both: put constants into an array"
+        )
+    return Program(name, tuple(blocks), parameter_words, tuple(pool))
+
+
+def _number(field: str, content: object, registers: Mapping[Reg, int], first: int, pool: dict[int, int]) -> int:
+    match content:
+        case Reg():
+            return registers[content]
+        case Word(number=number, constant=None):
+            return number
+        case Word(constant=int() as constant):
+            return first + pool.setdefault(constant, len(pool))
+        case str():
+            return encoding.CHOICES[field].index(content)
+        case int():
+            return content
+    raise TypeError(f"{field} is {content!r}")
+
+
+def _too_many(name: str, file: str, codes: Sequence[Code], found: TooMany) -> str:
+    line = codes[found.block].line
+    have, what = (PREDICATES, "predicates") if found.predicates else (REGISTERS - 1, "registers")
+    place = f"{file or 'kernel'}:{line}" if line else file or "kernel"
+    return (
+        f"{place}: kernel {name} needs {found.needed} {what} at the same time here, and the machine has {have}: "
+        "keep fewer values, or split the kernel"
+    )
+
+
+def _attributed(work: Work, cut: Cut) -> tuple[list[int], list[int]]:
+    """How many of the region's instructions each block executes, and the source line each stands for."""
+    by_request = {goal.request: goal.instructions for goal in work.everything()}
+    items = [*work.region.items, work.region.end]
+    counted: set[int] = set()
+    counts, lines = [], []
+    for index, requests in enumerate(cut.requests):
+        here: list[int] = []
+        important: list[int] = []
+        for request in requests:
+            important += by_request.get(request, ())
+            waiting = list(roots(request))
+            while waiting:
+                node = waiting.pop()
+                places = [*(found[1] for found in (cut.registers.get(node), cut.stages.get(node)) if found is not None)]
+                if min([*places, cut.predicates.get(node, index)]) < index:
+                    continue
+                here += work.made.get(node, ())
+                if node.kind == "load":
+                    important = [*work.made.get(node, ()), *important]
+                waiting += node.args
+        new = set(here + important) - counted
+        counted |= new
+        counts.append(len(new))
+        known = [_line(items[position]) for position in [*important, *sorted(here)]]
+        lines.append(next((line for line in known if line), 0))
+    return counts, lines
+
+
+def _line(item: Instruction) -> int:
+    return item.origin.source.line if item.origin is not None and item.origin.source is not None else 0
