@@ -15,7 +15,7 @@ LOGIC = {"and": (0, 0, 1), "or": (0, 1, 1), "xor": (0, 1, 0)}
 
 
 def alu_a(b: Builder, name: str, a: Word, bs: Word, is_: Mapping[str, Expr]) -> Word:
-    """a op bs; zero where no implemented operation is chosen. Three levels; the sum and the logic stand side by side."""
+    """a op bs; zero where no implemented operation is chosen. Three levels, the logic beside the sum."""
     one, zero = constant(1), constant(0)
     with b.scope(name):
         total_ = w.add_variants(
@@ -31,14 +31,49 @@ def alu_a(b: Builder, name: str, a: Word, bs: Word, is_: Mapping[str, Expr]) -> 
         return Word(b.path(""), tuple(bits))
 
 
-def condition(b: Builder, name: str, x: Word, y: Word, is_: Mapping[str, Expr], signed: Expr) -> Expr:
-    """Whether x cond y, for the block's condition field. Three levels."""
+SIGNS = {"eq": (0, 1, 0), "ne": (0, -1, 1), "lt": (1, 0, 0), "le": (1, 1, 0), "gt": (-1, -1, 1), "ge": (-1, 0, 1)}
+"""Condition -> factors of "less" and of "equal", and a constant."""
+
+GROUP = 6  # bits compared by one table; their numbers' difference is exact in bfloat16
+
+
+def _order(b: Builder, x: Word, y: Word, signed: Expr) -> list[tuple[Expr, Expr]]:
+    """(less, equal) of groups of bits, lowest first; the last is the top bit, whose order ``signed`` turns. One
+    level."""
+    found = []
+    width = x.width - 1
+    count = -(-width // GROUP)
+    for j in range(count):
+        part = slice(width * j // count, width * (j + 1) // count)
+        difference = x[part].value - y[part].value
+        made = b.lookups(f"group{j}", difference, {"less": lambda n: int(n < 0), "same": equals(0)})
+        found.append((made["less"], made["same"]))
+    top = x.sign - y.sign
+    less = [*b.gated(~signed, top, equals(-1)), *b.gated(signed, top, equals(1))]
+    return [*found, (b.sum_of("top.less", less, 0, 1), b.lookup("top.same", top, equals(0)))]
+
+
+def condition(b: Builder, name: str, x: Word, y: Word, is_: Mapping[str, Expr]) -> Expr:
+    """Whether x cond y, for the condition whose bit is 1; zero if none is. Two levels.
+
+    Every condition is a sum of "less" and "equal" with signs and a constant, and "less" is a sum of exclusive cases:
+    the highest group of bits that differs decides. The condition's bits enter those cases.
+    """
+    signed = total(hot for cond, hot in is_.items() if cond.endswith(".s")).assume(0, 1)
+
+    def wants(part: int, sign: int) -> Expr:
+        return total(hot for cond, hot in is_.items() if SIGNS[cond.split(".")[0]][part] == sign).assume(0, 1)
+
     with b.scope(name):
-        found = w.compare(b, "order", x, y, signed)
-        pick = {
-            "eq": found.eq, "ne": found.ne, "lt": found.lt, "le": found.le, "gt": found.gt, "ge": found.ge,
-        }  # fmt: skip
-        return any_of(b, "holds", *((is_[cond], pick[cond.split(".")[0]]) for cond in is_))
+        groups = _order(b, x, y, signed)
+        terms: list[tuple[Expr, Table]] = [(wants(2, 1), {1: 1})]
+        for sign in (1, -1):
+            less, equal = wants(0, sign), wants(1, sign)
+            for at, (below, _) in enumerate(groups):
+                case = total([less, below, *(same for _, same in groups[at + 1 :])])
+                terms.append((case, {len(groups) - at + 1: sign}))
+            terms.append((total([equal, *(same for _, same in groups)]), {len(groups) + 1: sign}))
+        return b.sum_of("holds", terms, 0, 1)
 
 
 def late(

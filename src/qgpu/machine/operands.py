@@ -14,31 +14,52 @@ from qgpu.circuit.ir import Expr, constant
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
 from qgpu.isa import encoding
-from qgpu.machine.context import taps
 from qgpu.machine.parts import Context, Writes
 
 SPECIAL_BITS = 8
 
 
 @dataclass(frozen=True, eq=False)
+class LateOperands:
+    """Operands of unit M and ALU B of one lane. ``known``: m1, m2 and c where they are registers, parameters, specials
+    or the immediate, else zero. ``m1_is``, ``m2_is``, ``c_is``: choice -> 1 if it is the operand."""
+
+    known: tuple[Word, Word, Word]
+    m1_is: Mapping[str, Expr]
+    m2_is: Mapping[str, Expr]
+    c_is: Mapping[str, Expr]
+
+    def with_values(self, b: Builder, r: Word, load: Word, s1: Word, s2: Word) -> tuple[Word, Word, Word]:
+        """(m1, m2, c), 32 bits each. One level."""
+        m1, m2, c = self.known
+        return (
+            b.mux("m1", [(_one(), m1), (self.m1_is["R"], r), (self.m1_is["L"], load), (self.m1_is["S1"], s1)]),
+            b.mux("m2", [(_one(), m2), (self.m2_is["R"], r), (self.m2_is["L"], load), (self.m2_is["S2"], s2)]),
+            b.mux("c", [(_one(), c), (self.c_is["S2"], s2), (self.c_is["L"], load)]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Operands:
-    """``a``, ``bs``: operands of ALU A a lane, ``base``, ``offset``: of the store address. ``ports``: A, B, C registers a
-    lane. ``x`` a lane, ``q``, ``imm``: further operands of unit M and ALU B, 32 bits each."""
+    """``a``, ``bs``: operands of ALU A a lane, ``base``, ``offset``: of the store address, 32 bits each.
+    ``late``: of unit M and ALU B, a lane."""
 
     a: Sequence[Word]
     bs: Sequence[Word]
     base: Sequence[Word]
     offset: Sequence[Word]
-    ports: Mapping[str, Sequence[Word]]
-    x: Sequence[Word]
-    q: Word
-    imm: Word
+    late: Sequence[LateOperands]
 
 
-def decoded(b: Builder, ctx: Context, field: str, enable: Sequence[Expr] = ()) -> dict[str, Expr]:
+def literals(word: Word, value: int) -> list[Expr]:
+    """Bits that are all 1 if and only if the word is ``value``."""
+    return [bit if value >> i & 1 else ~bit for i, bit in enumerate(word)]
+
+
+def decoded(b: Builder, ctx: Context, field: str, enable: Sequence[Expr] = (), name: str = "") -> dict[str, Expr]:
     """choice name -> 1 if the block's enumerated field holds it (and all of ``enable``). One level."""
     names = encoding.CHOICES[field]
-    hot = w.decode(b, f"is.{field}", ctx.rom[field], len(names), enable)
+    hot = w.decode(b, f"is.{name or field}", ctx.rom[field], len(names), enable)
     return dict(zip(names, hot, strict=True))
 
 
@@ -55,18 +76,15 @@ def register_ports(b: Builder, ctx: Context, writes: Writes) -> dict[str, list[W
 
 
 def parameters(b: Builder, ctx: Context) -> list[Word]:
-    """Parameter words P, Q and T."""
+    """Parameter words P, Q and T: 128 rows of one word. A marker's first two DATA are its even word, the others its odd
+    one, so that each is written as soon as it is complete."""
+    payload, even, odd = ctx.token.payload, ctx.position[2], ctx.position[4]
+    write = w.Access(Word("odd", (odd,)) + ctx.row[0:6], (ctx.marker["PARAM"], (even + odd).assume(0, 1)))
     found = []
     for port in ("pa", "pq", "pt"):
-        address = ctx.rom[port]
-        write = w.Access(ctx.row[0:6], (ctx.marker["PARAM"], ctx.position[4]))
-        halves = [~address[0], ~address[0], address[0], address[0]]
-        fields = [
-            Field(f.name, f.data, f.delay, select) for f, select in zip(taps(ctx.token.payload), halves, strict=True)
-        ]
-        row = w.register_file(b, f"parameters.{port}", fields, write, [w.Access(address[1:7])])[0]
-        low, high = row["word0"] + row["word1"], row["word2"] + row["word3"]
-        found.append(Word(port, tuple((p + q).assume(0, 1) for p, q in zip(low, high, strict=True))))
+        fields = [Field("low", payload, delay=1), Field("high", payload)]
+        row = w.register_file(b, f"parameters.{port}", fields, write, [w.Access(ctx.rom[port])])[0]
+        found.append((row["low"] + row["high"]).named(port))
     return found
 
 
@@ -113,14 +131,40 @@ def operands(b: Builder, ctx: Context, writes: Writes) -> Operands:
         for lane in range(4):
             with b.scope(f"lane{lane}"):
                 own = ports["A"][lane], ports["B"][lane]
-                a.append(b.mux("a", [(a_is["A"], own[0]), (a_is["P"], p), (a_is["Y"], y), (a_is["X"], x[lane]), (a_is["I"], imm)]))
+                sources = [("A", own[0]), ("P", p), ("Y", y), ("X", x[lane]), ("I", imm)]
+                a.append(b.mux("a", [(a_is[k], word) for k, word in sources]))
                 moved = b.mux("x.shifted", [((b_is["X"], by[n]), x[lane][0:11].shift_left(n)) for n in range(4)])
                 registers = [((b_is["B"], by[n]), own[1].shift_left(n)) for n in range(4)]
                 shifted = b.mux("b", [*registers, (_one(), common), (_one(), moved.zero_extend(32))])
                 bs.append(shifted)
                 base.append(b.mux("base", [(base_is["A"], own[0]), (base_is["B"], own[1]), (base_is["T"], t)]))
                 offset.append(b.mux("offset", [(offset_is["BS"], shifted), (offset_is["I"], imm)]))
-        return Operands(a, bs, base, offset, ports, x, q, imm)
+        return Operands(a, bs, base, offset, _late(b, ctx, ports, x, q, imm))
+
+
+def _late(
+    b: Builder, ctx: Context, ports: Mapping[str, Sequence[Word]], x: Sequence[Word], q: Word, imm: Word
+) -> list[LateOperands]:
+    """Where unit M passes its first operand on, the second one is the number one."""
+    first = w.is_constant(b, "m.first", ctx.rom["m_op"], encoding.CHOICES["m_op"].index("first"))
+    m1_is, c_is = decoded(b, ctx, "m1_sel"), decoded(b, ctx, "c_sel")
+    m2_is = decoded(b, ctx, "m2_sel", _multiplies(ctx))
+    found = []
+    for lane in range(4):
+        ra, rb, rc = (ports[port][lane] for port in "ABC")
+        with b.scope(f"lane{lane}.known"):
+            m1 = b.mux("m1", [(m1_is["A"], ra), (m1_is["B"], rb), (m1_is["Q"], q)])
+            m2_choices = [(m2_is["B"], rb), (m2_is["I"], imm), (m2_is["Q"], q), (m2_is["A"], ra)]
+            m2 = b.mux("m2", [*m2_choices, (first, Word.constant(1, 32))])
+            c = b.mux("c", [(c_is["C"], rc), (c_is["X"], x[lane]), (c_is["I"], imm), (c_is["Q"], q)])
+        found.append(LateOperands((m1, m2, c), m1_is, m2_is, c_is))
+    return found
+
+
+def _multiplies(ctx: Context) -> tuple[Expr, ...]:
+    """1 where unit M multiplies: the only operation besides ``first``."""
+    assert encoding.CHOICES["m_op"][:2] == ("first", "mul.lo")
+    return (ctx.rom["m_op"][0],)
 
 
 def _one() -> Expr:

@@ -1,6 +1,6 @@
-"""Memory and what guards it: 2,048 rows with a port a lane and one for MEM and READ, stage registers, predicates, the map.
+"""Memory and what guards it: 2,048 rows with a port a lane, stage registers, predicates, the allocation map.
 
-A load's word is chosen on the way out of the row (the z gate), and a port that does not load reads zero.
+A port that does not load reads zero.
 """
 
 from __future__ import annotations
@@ -13,13 +13,10 @@ from qgpu.circuit.ir import Expr, Port, total
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
 from qgpu.isa import tokens
+from qgpu.machine.operands import literals
 from qgpu.machine.parts import Context, Writes
 
 BANK_BITS = 7
-
-
-def _literals(word: Word, value: int) -> list[Expr]:
-    return [bit if value >> i & 1 else ~bit for i, bit in enumerate(word)]
 
 
 def memory_port(
@@ -31,8 +28,8 @@ def memory_port(
     ]
     found: dict[str, Word] | None = None
     for bank in range(tokens.ROWS >> BANK_BITS):
-        write = Port(writes.row.bits[:BANK_BITS], (writes.row_enable, *_literals(writes.row[BANK_BITS:], bank)))
-        read = Port(row.bits[:BANK_BITS], (enable, *_literals(row[BANK_BITS:], bank)))
+        write = Port(writes.row.bits[:BANK_BITS], (writes.row_enable, *literals(writes.row[BANK_BITS:], bank)))
+        read = Port(row.bits[:BANK_BITS], (enable, *literals(row[BANK_BITS:], bank)))
         shared = bank << BANK_BITS >= tokens.SHARED_FIRST_ROW
         made = b.memory(f"{name}.bank{bank}", fields, write, read, wipe=ctx.start if shared else None, into=found)
         found = made if found is None else found
@@ -40,12 +37,23 @@ def memory_port(
     return found["word0"], found["word1"]
 
 
-def loaded(b: Builder, ctx: Context, writes: Writes, lane: int, address: Word, loads: Expr) -> Word:
-    """The aligned 32-bit word at ``address`` (the memory repeats beyond its end)."""
-    low, high = memory_port(
-        b, f"memory.lane{lane}", ctx, writes, address[3:14], loads, (~address[2], address[2])
-    )
+def load_of_lane(b: Builder, ctx: Context, writes: Writes, lane: int, address: Word, loads: Expr) -> Word:
+    """The aligned 32-bit word at ``address`` (the memory repeats beyond its end), zero if there is no load; chosen by
+    the z gate."""
+    select = (~address[2], address[2])
+    low, high = memory_port(b, f"memory.lane{lane}", ctx, writes, address[3:14], loads, select)
     return Word(f"load.lane{lane}", tuple((p + q).assume(0, 1) for p, q in zip(low, high, strict=True)))
+
+
+def load_of_token(b: Builder, ctx: Context, writes: Writes, address: Word, loads: Expr) -> tuple[Word, Word]:
+    """The same for lane 0, a level later. Its port also reads the row that a MEM or READ names: (load, row of 64 bits).
+
+    ``address`` is zero at all tokens but EXEC, and the token's row is zero there.
+    """
+    reads = total([loads, ctx.token.kind["MEM"], ctx.token.kind["READ"]]).assume(0, 1)
+    row = Word("row", tuple((p + q).assume(0, 1) for p, q in zip(address[3:14], ctx.token.row, strict=True)))
+    low, high = memory_port(b, "memory.lane0", ctx, writes, row, reads, None)
+    return b.mux("load.lane0", [((loads, ~address[2]), low), ((loads, address[2]), high)]), low + high
 
 
 def stage_registers(
