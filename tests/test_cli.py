@@ -130,6 +130,13 @@ def test_run_prints_what_was_written(arguments):
     assert len(lines) == 2
 
 
+def test_names_are_labels_where_ptx_has_none():
+    ptx = ["run", KERNELS / "dot.ptx", "--block", "3"]
+    assert ok(*ptx, "[1, 2, 3]", "[4, 5, 6]", "zeros:1", "3").startswith("arg2 = [32]\n")
+    assert ok(*ptx, "x=[1, 2, 3]", "[4, 5, 6]", "sum=zeros:1", "3").startswith("sum = [32]\n")
+    assert ok(*ptx, "x=[1, 2, 3]", "[4, 5, 6]", "sum=zeros:1", "3", "--trace").count("sum[0] = 32") == 1
+
+
 def test_run_takes_files_and_standard_input(write, tmp_path):
     np.save(tmp_path / "a.npy", np.array([1, 2, 3], np.int32))
     b = write("b.json", "[4, 5, 6]")

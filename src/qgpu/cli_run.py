@@ -58,6 +58,9 @@ def run(
     sizes = _size(grid, "--grid"), _size(block, "--block")
     code = code_of_file(resolve(file), name)
     typed = _in_order(code, read(texts))
+    names = (one.name or parameter.name for one, parameter in zip(typed, code.parameters, strict=True))
+    labelled = zip(code.parameters, names, strict=True)
+    code = replace(code, parameters=tuple(replace(parameter, name=name) for parameter, name in labelled))
     with Progress() as progress:
         device = Device(options.engine, options.dtype, progress.say, progress.count)
         values = _place(device, code.parameters, typed)
@@ -102,10 +105,9 @@ def _place(device: Device, parameters: Sequence[Parameter], typed: Sequence[Type
     found: list[int | DeviceArray] = []
     faults: list[str] = []
     for parameter, one in zip(parameters, typed, strict=True):
-        name = one.name or parameter.name
         try:
             value = host_value(one, parameter)
-            found.append(device.array(value, name=name) if isinstance(value, np.ndarray) else value)
+            found.append(device.array(value, name=parameter.name) if isinstance(value, np.ndarray) else value)
         except LaunchError as error:
             faults.append(str(error))
     if faults:
