@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import strategies as st
 
 from qgpu.isa import encoding
@@ -19,7 +21,7 @@ def _number(name: str, width: int) -> st.SearchStrategy[int]:
 fields = st.fixed_dictionaries({}, optional={f.name: _number(f.name, f.width) for f in encoding.FIELDS})
 
 _labels = st.text("abcxyz_$%.0123456789", min_size=1, max_size=8).filter(
-    lambda text: not text.startswith(".") and not (text[0] == "b" and text[1:].isdigit())
+    lambda text: not re.fullmatch(r"\..*|b?[0-9_]+|0[bx].*", text)
 )
 
 

@@ -66,6 +66,7 @@ one: ra=r16 a_sell=P b_sel=Z
 one: imm=32768 rb=1 rb=2 target=nowhere pa=param0
      branch load=b32
 b7:  line=-1
+0x10: branch=exit
 """
     with pytest.raises(AssemblyError) as caught:
         assemble(text, "a.qasm")
@@ -86,6 +87,7 @@ b7:  line=-1
         "a.qasm:5: pa is a parameter word",
         "a.qasm:6: 'branch' is not field=value",
         "a.qasm:7: this is block 2, not b7",
+        "a.qasm:8: 0x10 is a number",
         "a.qasm:7: line -1",
     ]
     assert len(told) == len(expected)
@@ -107,7 +109,7 @@ def test_limits(text: str, fault: str) -> None:
         assemble(text)
 
 
-@pytest.mark.parametrize("label", ["a b", "a:", "b3", ".a", "a#"])
+@pytest.mark.parametrize("label", ["a b", "a:", "b3", ".a", "a#", "6", "0x1f"])
 def test_labels_that_cannot_be_spelled_are_refused(label: str) -> None:
     with pytest.raises(ValueError, match="label"):
         disassemble(Program("a", (Block({}, label=label),)))

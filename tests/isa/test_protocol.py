@@ -49,7 +49,7 @@ def test_only_the_machines_own_next_token_is_taken(place: int, other: int) -> No
     machine = Interpreter()
     machine.feed([*prompt(START), *written[:place]])
     assert machine.next() == written[place]
-    if other != written[place]:
+    if other != written[place] and tokens.decode(other)[0] != "READ":  # which ends a launch
         with pytest.raises(ProtocolError, match="where the machine writes " + tokens.text(written[place])):
             machine.feed([other])
 

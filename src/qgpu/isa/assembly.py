@@ -95,8 +95,7 @@ def disassemble(program: Program) -> str:
         raise ValueError(f"the program name {program.name!r} must be one word without '#'")
     seen: set[str] = set()
     for block in program.blocks:
-        if block.label and (not _LABEL.fullmatch(block.label + ":") or _NUMBERED.fullmatch(block.label)
-                            or block.label.startswith(".") or block.label in seen):  # fmt: skip
+        if block.label and (block.label in seen or not _can_be_spelled(block.label)):
             raise ValueError(f"the label {block.label!r} cannot be spelled, or two blocks have it")
         seen.add(block.label)
     lines = [f".program {program.name}"]
@@ -116,6 +115,12 @@ def disassemble(program: Program) -> str:
             line += ("" if line.endswith(" ") else " ") + item
         lines.append(line.rstrip())
     return "\n".join(lines) + "\n"
+
+
+def _can_be_spelled(label: str) -> bool:
+    """Whether it is read as a label, and not as a directive, a block's number or a target's."""
+    taken = label.startswith(".") or _NUMBERED.fullmatch(label) or _number(label) is not None
+    return not taken and bool(_LABEL.fullmatch(label + ":"))
 
 
 def _words(parameters: int, pool: int) -> dict[str, int]:
@@ -196,6 +201,8 @@ def _blocks(drafts: list[_Draft], words: Mapping[str, int], errors: list[tuple[i
         if numbered and int(numbered[1]) != index:
             told = f"this is block {index}, not {draft.label}; write b{index}: or a label of your own"
             errors.append((draft.at, told))
+        elif _number(draft.label) is not None:
+            errors.append((draft.at, f"{draft.label} is a number, which a branch's target would take for a block's"))
         elif draft.label in labels:
             errors.append((draft.at, f"label {draft.label} stands in line {drafts[labels[draft.label]].at} already"))
         else:

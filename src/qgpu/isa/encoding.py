@@ -1,7 +1,8 @@
 """A block's fields and their places: the one table that assembler, interpreter, circuits and lowering read.
 
-A block is 4 parts of 64 bits. A field lies in one part, little-endian. Bits that no field owns are zero. Enumerated fields
-take the names of ``CHOICES``; a choice's number is its place in the tuple. docs/machine.md, "Block encoding", explains each.
+A block is 4 parts of 64 bits. A field lies in one part, little-endian. Bits that no field owns are zero. Enumerated
+fields take the names of ``CHOICES``; a choice's number is its place in the tuple. docs/machine.md, "Block encoding",
+explains each.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Final
 from qgpu.isa.tokens import PARTS
 
 ALU_OPS: Final = ("add", "sub", "and", "or", "xor", "min.s", "max.s", "min.u", "max.u", "rsub", "first", "second",
-                  "andn", "orn", "sad.s", "sad.u", "clz", "popc", "brev", "bfind.s", "bfind.u", "prmt", "bfe.s", "bfe.u",
-                  "place", "byte.s", "byte.u", "half.s", "half.u", "cnot", "slct", "addc")  # fmt: skip
+                  "andn", "orn", "sad.s", "sad.u", "clz", "popc", "brev", "bfind.s", "bfind.u", "prmt", "bfe.s",
+                  "bfe.u", "place", "byte.s", "byte.u", "half.s", "half.u", "cnot", "slct", "addc")  # fmt: skip
 CONDITIONS: Final = ("eq", "ne", "lt.s", "le.s", "gt.s", "ge.s", "lt.u", "le.u", "gt.u", "ge.u")
 M_OPS: Final = ("first", "mul.lo", "mulhi.s", "mulhi.u", "shl", "shr.s", "shr.u", "shf.l.wrap", "shf.l.clamp",
                 "shf.r.wrap", "shf.r.clamp")  # fmt: skip

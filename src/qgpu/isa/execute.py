@@ -1,7 +1,7 @@
 """One EXEC: what a block does to its lanes, before any DATA or MEM token goes out (docs/machine.md, "A block").
 
-``run_block`` changes predicates, stage registers, exchange buffers, PCs and flags, and returns what the tokens after the EXEC
-must carry.
+``run_block`` changes predicates, stage registers, exchange buffers, PCs and flags, and returns what the tokens after
+the EXEC must carry.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class Store:
 
 @dataclass(frozen=True)
 class Effect:
-    """``destinations``: (register, lane -> word) in token order, without an atomic's old value. ``fault``: (cause, lane, address).
-    ``event``: an active lane took a back-edge, waits or exited. ``gathered``: OR of the member masks if this was a collect."""
+    """``destinations``: (register, lane -> word) in token order, without an atomic's old value. ``fault``: (cause,
+    lane, address). ``event``: an active lane took a back-edge, waits or exited. ``gathered``: OR of the member masks if
+    this was a collect."""
 
     fields: Mapping[str, int]
     active: tuple[int, ...]
@@ -188,8 +189,8 @@ def run_block(state: State, block: int, quad: int) -> Effect:
     return Effect(f, active, destinations, tuple(stores), first_fault, event, gathered)
 
 
-def _end(state: State, f: Mapping[str, int], branch: str, block: int, quad: int, active: tuple[int, ...], taken: set[int],
-         late: Mapping[int, int], q: int) -> None:  # fmt: skip
+def _end(state: State, f: Mapping[str, int], branch: str, block: int, quad: int, active: tuple[int, ...],
+         taken: set[int], late: Mapping[int, int], q: int) -> None:  # fmt: skip
     """New PCs and flags of the active lanes, and the quad's new group."""
     warp, base = quad // tokens.QUADS_PER_WARP, 4 * quad
     members = 0

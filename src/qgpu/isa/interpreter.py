@@ -1,7 +1,8 @@
 """The executable specification: fed with a prompt, it writes the exact tokens of a launch.
 
-``feed`` takes every token, the host's and the machine's own; ``next`` says which token the machine writes next, or None where
-it is the host's turn. docs/machine.md holds the same rules in words; the rule numbers in comments are that page's.
+``feed`` takes every token, the host's and the machine's own; ``next`` says which token the machine writes next, or None
+where it is the host's turn. docs/machine.md holds the same rules in words; the rule numbers in comments are that
+page's.
 """
 
 from __future__ import annotations
@@ -303,7 +304,8 @@ class Interpreter:
 
 
 def run(launch: Launch, max_tokens: int = 1_000_000) -> tuple[list[int], Interpreter]:
-    """The tokens a launch writes after its prompt (HALT or FAULT included, unless ``max_tokens`` ends it), and the machine."""
+    """The tokens a launch writes after its prompt, and the machine. HALT or FAULT is the last, unless ``max_tokens``
+    ends the launch before."""
     machine = Interpreter({i: block.instructions for i, block in enumerate(launch.program.blocks)})
     machine.feed(prompt(launch))
     written: list[int] = []

@@ -19,7 +19,8 @@ PARAM_WORDS = 2 * tokens.PARAM_ROWS
 @dataclass(frozen=True)
 class Block:
     """``fields``: field name -> number (see ``encoding``), zero fields may be left out. ``instructions``: how many
-    instructions of the source program an active lane executes here (for statistics). ``line``: source line, 0 if unknown."""
+    instructions of the source program an active lane executes here (for statistics). ``line``: source line, 0 if
+    unknown."""
 
     fields: Mapping[str, int]
     instructions: int = 1
@@ -40,8 +41,9 @@ class Program:
 
 @dataclass(frozen=True)
 class Launch:
-    """``grid``, ``cta``: sizes in x, y, z. ``parameters``: the kernel's 32-bit parameter words. ``rows``: memory rows to
-    write before the launch, row -> (low word, high word). ``allocated``: map rows to write, row -> 64 bits, one a byte."""
+    """``grid``, ``cta``: sizes in x, y, z. ``parameters``: the kernel's 32-bit parameter words. ``rows``: memory rows
+    to write before the launch, row -> (low word, high word). ``allocated``: map rows to write, row -> 64 bits, one a
+    byte."""
 
     program: Program
     grid: Dim3 = (1, 1, 1)

@@ -34,7 +34,7 @@ CAUSES: Final = ("load out of bounds", "load misaligned", "store out of bounds",
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of token: ``fields`` are (name, number of values), most significant first; ids are first..first+count-1."""
+    """A kind of token: ``fields`` are (name, number of values), most significant first; ids are ``first`` and up."""
 
     name: str
     first: int
