@@ -15,7 +15,7 @@ ALL = (1 << 64) - 1
 MAP = {row: ALL for row in range(256)}
 
 # r1: lane id; its result goes to r2, which ends in memory at 64 + 4 * thread
-HEAD = ".program trap\n.pool 0xffffffff 64 0xf 0xf0 0xff 0x3\nhead: a_sel=X x=laneid d_e=r1\n"
+HEAD = ".program trap\n.pool 0xffffffff 64 0xf 0xf0 0xff 0x3 0xff00\nhead: a_sel=X x=laneid d_e=r1\n"
 TAIL = """
 out:  x=tid.x b_sel=X b_shift=2 sa_sel=T pt=pool1 sb_sel=BS store=b32 m1_sel=A ra=r2
       branch=exit
@@ -112,7 +112,47 @@ g:    m1_sel=Q pq=pool0 branch=gather
 c:    collect=ballot c_sel=V alu_b=second d_b=r2
 """
 
+# lanes 0..7 want each other, and so do 8..15; the first gather is complete when lanes 4..7 exit, while the second, which
+# was published later, is still waited for
+COVERED_BY_EXIT = """
+      a_sel=A ra=r1 b_sel=I imm=12 cond=ge.u p_write=1 g_branch=1 branch=bra target=late
+two:  a_sel=A ra=r1 b_sel=I imm=8 cond=ge.u p_write=1 p_index=1 g_index=1 g_branch=1 branch=bra target=pub2
+one:  a_sel=A ra=r1 b_sel=I imm=4 cond=ge.u p_write=1 p_index=2 g_index=2 g_branch=1 branch=bra target=leave
+pub1: m1_sel=A ra=r1 pq=pool4 branch=gather
+col1: collect=shfl.idx b_sel=I imm=3 c_sel=V alu_b=second d_b=r2 branch=bra target=out
+leave: a_sel=A ra=r4 b_sel=I imm=1 alu_a=add d_e=r4
+turn: a_sel=A ra=r4 b_sel=I imm=6 cond=lt.u p_write=1 g_branch=1 branch=bra target=leave
+gone: branch=exit
+late: a_sel=A ra=r4 b_sel=I imm=1 alu_a=add d_e=r4
+wait: a_sel=A ra=r4 b_sel=I imm=20 cond=lt.u p_write=1 g_branch=1 branch=bra target=late
+pub2: m1_sel=A ra=r1 pq=pool6 branch=gather
+col2: collect=shfl.idx b_sel=I imm=9 c_sel=V alu_b=second d_b=r2
+"""
+
+# lane 3 speaks once, exits, and has no word in the next ballot of the same buffer
+BALLOT_AFTER_EXIT = """
+g:    m1_sel=Q pq=pool0 branch=gather
+c:    collect=ballot c_sel=V alu_b=second d_b=r4
+x:    a_sel=A ra=r1 b_sel=I imm=3 cond=eq p_write=1 g_branch=1 branch=exit
+h:    m1_sel=Q pq=pool0 branch=gather
+d:    collect=ballot c_sel=V alu_b=second d_b=r2
+"""
+
+# even lanes come to the barrier first, at a lower place than where odd lanes of their quads still loop
+BARRIER_BELOW = """
+      a_sel=A ra=r1 b_sel=I imm=1 alu_a=and d_e=r4
+part: a_sel=A ra=r4 cond=ne p_write=1 g_branch=1 branch=bra target=odd
+even: branch=bar
+read: a_sel=I imm=1024 load=b32 d_e=r2 e_sel=L branch=bra target=out
+odd:  a_sel=A ra=r5 b_sel=I imm=1 alu_a=add d_e=r5
+turn: a_sel=A ra=r5 b_sel=I imm=9 cond=lt.u p_write=1 g_branch=1 branch=bra target=odd
+tell: sb_sel=I imm=1024 store=b32 atomic=add m1_sel=A ra=r5 branch=bar
+"""
+
 TRAPS = {
+    "a gather that an exit completes while another is pending": (COVERED_BY_EXIT, 16),
+    "a ballot after an exit": (BALLOT_AFTER_EXIT, 32),
+    "a barrier below lanes that still run": (BARRIER_BELOW, 13),
     "exits after the others have come to a shuffle": (LATE_EXIT_SHUFFLE, 32),
     "exits after the others have come to a barrier": (LATE_EXIT_BARRIER, 70),
     "two gathers pending in one warp": (TWO_GATHERS, 32),
@@ -147,7 +187,15 @@ def test_ballots_name_who_is_left() -> None:
 
 
 def test_member_masks_of_pairs() -> None:
-    found = results(trap(cleaned(PAIRS), 8))
+    launch = trap(cleaned(PAIRS), 8)
+    found = results(launch)
+    # a quad waits for the union of its lanes' masks, and collects all of them at once
+    block = [b.label for b in launch.program.blocks].index("c")
+    written = [tokens.text(token) for token in run(launch)[0]]
+    assert [text for text in written if text[:4] == "MASK" or f"EXEC b{block} " in text] == [
+        f"EXEC b{block} q0",
+        f"EXEC b{block} q1",
+    ]
     assert found == [0b10, 0b10, 0b1100, 0b1100, 0b110000, 0b110000, 0b11000000, 0b11000000]
 
 
