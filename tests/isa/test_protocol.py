@@ -34,6 +34,8 @@ def test_a_prompt_holds_no_token_of_the_machine(name: str) -> None:
         ([encode("PROGRAM", 0, 0), 1, 2, 3, 4, 5], "followed by 4 DATA"),
         ([encode("GRID"), 1, 2, 3, 4, 5], "followed by 4 DATA"),
         ([encode("MEM", 0, 0), 1, 2, 3, 4, 5], "at most 4 DATA"),
+        ([encode("GO")], "thread 0 does not exist"),
+        ([encode("THREADS", 0, 0), 0, 0, 0, 0x8000, encode("GO")], "thread 0 does not exist"),
     ],
 )
 def test_bad_prompts(ids: list[int], told: str) -> None:

@@ -87,6 +87,8 @@ class Interpreter:
             return
         self._marker, self._payloads = (name, fields), []
         if name == "GO":
+            if not self.state.threads[0] >> 31:
+                raise ProtocolError("GO where thread 0 does not exist; upload THREADS first")
             self.state.cta, self.fault = (0, 0, 0), None
             self._start_cta()
         elif name == "READ":
