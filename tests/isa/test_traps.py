@@ -112,7 +112,7 @@ g:    m1_sel=Q pq=pool0 branch=gather
 c:    collect=ballot c_sel=V alu_b=second d_b=r2
 """
 
-# lanes 0..7 want each other, and so do 8..15; the first gather is complete when lanes 4..7 exit, while the second, which
+# lanes 0..7 want each other, and so do 8..15; the first gather is complete when lanes 4..7 exit, while the second, that
 # was published later, is still waited for
 COVERED_BY_EXIT = """
       a_sel=A ra=r1 b_sel=I imm=12 cond=ge.u p_write=1 g_branch=1 branch=bra target=late
