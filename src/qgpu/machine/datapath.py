@@ -35,18 +35,20 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
         result = alu_a(b, f"alu.a.lane{i}", ops.a[i], ops.bs[i], a_op)
         r.append(buffered(b, f"r.lane{i}", result))
         s.append(w.add(b, f"store.address.lane{i}", ops.base[i], ops.offset[i]))
-        # four ports take four layers: what comes early is kept as one signal a bit, at no cost in depth
+        # Four ports take four layers. Lanes 0 and 1 come first: what they load is then kept as one signal a bit; the
+        # others wait for their port, so that their address is. Neither costs depth.
         if i == 0:
             word, row = load_of_token(b, ctx, writes, result, loads)
         else:
-            word = load_of_lane(b, ctx, writes, i, r[i], loads)
-        load.append(word if i in (0, 3) else buffered(b, f"load.kept.lane{i}", word))
+            word = load_of_lane(b, ctx, writes, i, result if i == 1 else r[i], loads)
+        load.append(buffered(b, f"load.kept.lane{i}", word) if i == 1 else word)
     with b.scope("stage"):
         data = [
             b.mux(f"data.lane{i}", [((stage_is["R"], ctx.active[i]), r[i]), ((stage_is["L"], ctx.active[i]), load[i])])
             for i in range(4)
         ]
-        load[3] = buffered(b, "load.kept.lane3", load[3])
+        for i in (2, 3):
+            load[i] = buffered(b, f"load.kept.lane{i}", load[i])
         s1, s2 = stage_registers(b, ctx, data, stage_write)
     results, early, guard, taken, store_lane, load_lane, trap_lane = ([] for _ in range(7))
     for i in range(4):

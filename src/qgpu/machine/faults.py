@@ -19,18 +19,17 @@ def faults(
 ) -> tuple[Expr, Word, Word]:  # fmt: skip
     """(whether, cause, lane) of the first fault: loads, then stores, then traps, lowest lane first."""
     with b.scope("fault"):
-        wants, misaligned = [], []
+        wrong, misaligned = [], []
         for name, addresses, lanes in (("load", r, loads), ("store", s, stores)):
-            for i in range(4):
+            for i, address in enumerate(addresses):
                 with b.scope(f"{name}{i}"):
-                    address = addresses[i]
-                    there = allocated(b, "allocated", ctx, address)
                     misaligned.append(b.or_("misaligned", *address[0:2]))
                     beyond = b.or_("beyond", *address[14:32])
-                    missing = b.lookup("missing", 4 - there, lambda n: int(n > 0))
-                    wrong = total([misaligned[-1], beyond, missing])
-                    wants.append(b.lookup("wants", lanes[i] * 3 + wrong, lambda n: int(n > 3)))
-        hot = w.lowest_set(b, "first", [*wants, *traps])
+                    # the map is read only for a lane that wants it, so that "wants and may not" is a difference
+                    whole = b.lookup("whole", allocated(b, "allocated", ctx, address, lanes[i]), lambda n: int(n == 4))
+                    right = b.and_("right", whole, ~misaligned[-1], ~beyond)
+                    wrong.append((lanes[i] - right).assume(0, 1))
+        hot = w.lowest_set(b, "first", [*wrong, *traps])
         odd = [b.and_(f"odd{k}", hot[k], misaligned[k]) for k in range(8)]
         load, store, trap = (total(hot[k : k + 4]) for k in (0, 4, 8))
         codes = {name: tokens.CAUSES.index(name) for name in tokens.CAUSES}

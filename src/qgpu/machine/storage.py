@@ -83,8 +83,9 @@ def predicate(b: Builder, ctx: Context, lane: int, holds: Expr, writes: Expr) ->
     )[0]["it"][0]  # fmt: skip
 
 
-def allocated(b: Builder, name: str, ctx: Context, address: Word) -> Expr:
-    """How many of the four bytes of the aligned word at ``address`` are allocated (0..4). One level."""
+def allocated(b: Builder, name: str, ctx: Context, address: Word, asks: Expr) -> Expr:
+    """How many of the four bytes of the aligned word at ``address`` are allocated (0..4); 0 unless ``asks``. One level
+    before the read."""
     with b.scope(name):
         here = w.decode(b, "word", address[2:6])
         fields = []
@@ -92,7 +93,6 @@ def allocated(b: Builder, name: str, ctx: Context, address: Word) -> Expr:
             quarter, low = group // 4, 4 * (group % 4)
             nibble = ctx.token.payload[low : low + 4]
             fields.append(Field(f"word{group}", nibble, 3 - quarter, here[group]))
-        row = w.register_file(
-            b, "map", fields, w.Access(ctx.row[0:8], (ctx.marker["ALLOC"], ctx.position[4])), [w.Access(address[6:14])]
-        )[0]
+        write = w.Access(ctx.row[0:8], (ctx.marker["ALLOC"], ctx.position[4]))
+        row = w.register_file(b, "map", fields, write, [w.Access(address[6:14], (asks,))])[0]
         return total(bit for word in row.values() for bit in word).assume(0, 4)
