@@ -16,7 +16,7 @@ from qgpu.cuda.lower_flow import layout, plain_branches
 from qgpu.cuda.lower_goals import Builder, Work
 from qgpu.cuda.lower_guards import conversions
 from qgpu.cuda.lower_nodes import Graph, Node
-from qgpu.cuda.lower_place import Cut, stage_numbers
+from qgpu.cuda.lower_place import Cut
 from qgpu.cuda.lower_program import codes_of, program_of
 from qgpu.cuda.lower_regions import Region, SideExit, exits_at_once, regions_of
 from qgpu.cuda.lower_select import Selector
@@ -46,18 +46,35 @@ def lower(function: Function, options: Options | None = None) -> Program:
     """The machine program of a kernel. Raises UnsupportedError listing all that the machine cannot run."""
     options = options or Options()
     lowering = Lowering(options)
-    best = lowering.version(function)
+    first = best = lowering.version(function)
     for _ in range(MAXIMUM_CONVERSIONS):
         better = next((v for f in conversions(best.function) if (v := lowering.version(f)).cost < best.cost), None)
         if better is None:
             break
         best = better
-    program = program_of(function, codes_of(best.cuts), options.file)
+    program = _fitting(best, first, lowering)
     found = faults(Launch(program, parameters=(0,) * program.parameter_words))
     if not options.complete:
         found += [text for block in program.blocks for text in subset.faults(dict(block.fields))]
     assert not found, "\n".join(found)
     return program
+
+
+def _fitting(best: Version, first: Version, lowering: Lowering) -> Program:
+    """The program of the best version whose values find registers."""
+    ways = [
+        lambda: best,
+        lambda: lowering.version(best.function, tight=True),
+        lambda: lowering.version(first.function, True),
+    ]
+    for number, way in enumerate(ways):
+        version = way()
+        try:
+            return program_of(version.function, codes_of(version.cuts), lowering.options.file)
+        except UnsupportedError:
+            if number == len(ways) - 1:
+                raise
+    raise AssertionError
 
 
 @dataclass(frozen=True)
@@ -76,20 +93,23 @@ class Lowering:
     options: Options
     done: dict[object, tuple[Work, Cut]] = field(default_factory=dict)
 
-    def version(self, function: Function) -> Version:
-        """The function lowered as it is. Raises UnsupportedError listing all that the machine cannot run."""
+    def version(self, function: Function, tight: bool = False) -> Version:
+        """The function lowered as it is; tight: with few values in registers at a time.
+
+        Raises UnsupportedError listing all that the machine cannot run.
+        """
         function = layout(plain_branches(function))
         regions = regions_of(function)
         exits = frozenset(block.label for block in function.blocks if exits_at_once(block))
         uniform = uniform_registers(function)
         weight = weights(function, uniform)
         stages = not any(region.yields for region in regions)
-        builds = [Build(self.options, region, exits, uniform, stages) for region in regions]
+        builds = [Build(self.options, region, exits, uniform, stages, tight) for region in regions]
         self.check(function, builds)
         cuts = []
         cost = parting(function, uniform, weight)
         for region, build in zip(regions, builds, strict=True):
-            key = (region, exits, uniform, stages)
+            key = (region, exits, uniform, stages, tight)
             if key not in self.done:
                 self.done[key] = build.best()
             cuts.append(self.done[key])
@@ -115,6 +135,7 @@ class Build:
     exits: frozenset[str]
     uniform: frozenset[Reg]
     stages: bool
+    tight: bool = False
     refused: list[tuple[Instruction, str]] = field(default_factory=list)
 
     def work(self, guarded: bool = False) -> Work:
@@ -145,30 +166,26 @@ class Build:
         cut = self.cut(work)
         if any(isinstance(item, SideExit) for item in self.region.items) and isinstance(self.region.end, Exit):
             guarded = self.work(guarded=True)
-            other = self.cut(guarded)
-            if other.cost < cut.cost and len(other.fields) <= MAXIMUM_GUARDED:
-                return guarded, other
+            if not guarded.two_guards:
+                other = self.cut(guarded)
+                if other.cost < cut.cost and len(other.fields) <= MAXIMUM_GUARDED:
+                    return guarded, other
         return work, cut
 
     def cut(self, work: Work) -> Cut:
-        """The region cut into blocks in the best way found: values are forced into registers one by one, as long as
-        that saves something."""
+        """The region cut into blocks in the best way found: values that several read are forced into registers one
+        by one, each only if that saves something."""
         selector = Selector(work, f"{self.region.label}.")
-        values = [node for node in selector.reached if not node.leaf and node.kind != "cmp"]
-        chances = [node for node in values if selector.users[node] > 1]
         forced: frozenset[Node] = frozenset()
         best = self.cut_once(work, forced)
-        improved = True
-        while improved:
-            improved = False
-            for node in chances:
-                if node not in forced:
-                    cut = self.cut_once(work, forced | {node})
-                    if cut.cost < best.cost:
-                        best, forced, improved = cut, forced | {node}, True
+        for node in selector.reached:
+            if self.tight:
+                break
+            if not node.leaf and node.kind != "cmp" and selector.users[node] > 1 and node not in best.registers:
+                cut = self.cut_once(work, forced | {node})
+                if cut.cost < best.cost:
+                    best, forced = cut, forced | {node}
         return best
 
     def cut_once(self, work: Work, forced: frozenset[Node]) -> Cut:
-        prefix = f"{self.region.label}."
-        cut = Selector(work, prefix, stages=self.stages, forced=forced).run()
-        return cut if stage_numbers(cut) is not None else Selector(work, prefix, stages=False, forced=forced).run()
+        return Selector(work, f"{self.region.label}.", self.tight, stages=self.stages, forced=forced).run()

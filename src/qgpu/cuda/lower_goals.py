@@ -7,7 +7,7 @@ end. Values are no goals; they are computed where a goal needs them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from qgpu.cuda.ir import (
     Address,
@@ -32,6 +32,7 @@ from qgpu.cuda.ir import (
     WarpOp,
     writes,
 )
+from qgpu.cuda.lower_guards import SafeLoad
 from qgpu.cuda.lower_match import Leave, Memory, Request, ToPredicate, ToRegister
 from qgpu.cuda.lower_nodes import Graph, Node
 from qgpu.cuda.lower_regions import Region, SideExit
@@ -66,7 +67,7 @@ class Work:
     """A region ready to be cut into blocks.
 
     ``epoch``: for every load the number of effects before it. ``made``: node -> items that compute it.
-    ``tail``: where an extra jump behind the last block goes; "" for none.
+    ``tail``: where an extra jump behind the last block goes; "" for none. ``two_guards``: of one memory access.
     """
 
     region: Region
@@ -79,6 +80,7 @@ class Work:
     made: dict[Node, list[int]] = field(default_factory=dict)
     effects: int = 0
     copies: int = 0
+    two_guards: bool = False
     fits: dict[object, Mapping[str, object] | None] = field(default_factory=dict)
 
     def everything(self) -> list[Goal]:
@@ -176,6 +178,7 @@ class Builder:
             node, negated = self.truth(item.guard.register)
             own = node, negated ^ item.guard.negated
         if own is not None and self.guard_all is not None:
+            self.work.two_guards = True
             return self.test(self.graph.select(self.number(own), self.graph.const(0), *self.guard_all))
         return own or self.guard_all
 
@@ -272,7 +275,7 @@ class Builder:
                 self.work.copies += 1
                 self.add_effect(position, ToRegister(node, Reg(f".volatile{self.work.copies}", Type.B32)))
             cut = Rules(self.graph, self.table).cut(node, int(dest.type)) if item.signed else node
-            self.set_value(position, item, dest, cut)
+            self.set_value(position, replace(item, guard=None) if isinstance(item, SafeLoad) else item, dest, cut)
             if cut is not node:
                 self.work.made.setdefault(node, []).append(position)
 

@@ -53,12 +53,14 @@ class Cut:
 
 @dataclass
 class Placer:
-    """``prefix``: of the names of registers made here."""
+    """``prefix``: of the names of registers made here. ``tight``: values are computed as late as possible, so that few
+    of them wait in registers."""
 
     work: Work
     prefix: str
+    tight: bool = False
     trees: dict[Request, frozenset[Node]] = field(default_factory=dict)
-    ordered: dict[Request, tuple[Node, ...]] = field(default_factory=dict)
+    nodes: dict[tuple[Request, ...], frozenset[Node]] = field(default_factory=dict)
     names: dict[Node, Reg] = field(default_factory=dict)
 
     @cached_property
@@ -92,7 +94,7 @@ class Placer:
             first = max(last - 1, 0)
         if isinstance(request, ToRegister | ToPredicate) and goal is not None:
             first = max(first, self.last_read(cut, request.register))
-        for index in range(first, last + 1):
+        for index in range(max(first, last - 1) if self.tight else first, last + 1):
             done = self.at(cut, request, index, goal)
             if done is not None:
                 return done
@@ -110,17 +112,42 @@ class Placer:
     def at(self, cut: Cut, request: Request, index: int, goal: Goal | None) -> Cut | None:
         """The cut with the request in block ``index``, or None."""
         there = cut.requests[index] if index < len(cut.requests) else ()
-        if not _room(there, request):
+        if not _room(there, request) or self.rivals(cut, there, request):
             return None
         requests = (*there, request)
         fields = self.fit(cut, requests, index)
         if fields is None:
             return None
-        return self.noted(cut, requests, fields, request, index, goal)
+        done = self.noted(cut, requests, fields, request, index, goal)
+        staged = any(isinstance(fields.get(port), Stage) for port in ("stage_wi", "stage_1", "stage_2"))
+        return None if staged and stage_numbers(done) is None else done
+
+    def rivals(self, cut: Cut, there: Sequence[Request], request: Request) -> bool:
+        """Whether ALU A would have to give two values: seen at once, where the matcher would try everything."""
+        mine = self.through_r(cut, request)
+        return mine is not None and any(self.through_r(cut, other) not in (None, mine) for other in there)
+
+    def through_r(self, cut: Cut, request: Request) -> Node | None:
+        """The value that a request needs ALU A to give, if it is sure to."""
+        if isinstance(request, ToStage | ToRegister):
+            if request.node.kind == "load" and request.node not in cut.stages and request.node not in cut.registers:
+                return request.node.args[0]
+            if isinstance(request, ToStage) and request.node.kind != "load":
+                return request.node
+        return None
 
     def fit(self, cut: Cut, requests: tuple[Request, ...], index: int) -> Fields | None:
         """The matcher's answer, remembered by all that it depends on."""
-        key = (requests, tuple(self.status(cut, node, index) for r in requests for node in self.ordered_tree(r)))
+        nodes = self.below(requests)
+        key = (
+            requests,
+            tuple((node, found[0]) for node, found in cut.registers.items() if found[1] < index and node in nodes),
+            tuple(node for node, found in cut.stages.items() if found[1] < index and node in nodes),
+            tuple(node for node, block in cut.predicates.items() if block < index and node in nodes),
+            tuple((node, block == index) for node, block in cut.loaded.items() if node in nodes),
+            tuple(register for register, block in cut.overwritten.items() if block < index),
+            tuple((block > index) - (block < index) for block in cut.effects),
+        )
         memory = self.work.fits
         if key not in memory:
             matcher = Matcher(
@@ -132,22 +159,11 @@ class Placer:
             memory[key] = matcher.fit(requests)
         return memory[key]
 
-    def ordered_tree(self, request: Request) -> tuple[Node, ...]:
-        """The nodes below a request, always in the same order."""
-        if request not in self.ordered:
-            self.ordered[request] = tuple(sorted(self.tree(request), key=by_order))
-        return self.ordered[request]
-
-    def status(self, cut: Cut, node: Node, index: int) -> object:
-        """What a block at ``index`` finds of a node."""
-        if node.kind in ("cmp", "preg"):
-            return self.ready(cut, node, index)
-        register, stage = cut.registers.get(node), cut.stages.get(node)
-        there = register[0] if register is not None and register[1] < index else None
-        staged = stage is not None and stage[1] < index
-        if node.kind == "reg":
-            return there, staged, cut.overwritten.get(node.register, _NEVER) >= index  # type: ignore[arg-type]
-        return there, staged, node.kind == "load" and self.may_load(cut, node, index)
+    def below(self, requests: tuple[Request, ...]) -> frozenset[Node]:
+        """All nodes that some requests depend on."""
+        if requests not in self.nodes:
+            self.nodes[requests] = frozenset().union(*map(self.tree, requests))
+        return self.nodes[requests]
 
     def places(self, cut: Cut, node: Node, index: int) -> list[Place]:
         """Where block ``index`` can read a value."""
@@ -232,6 +248,46 @@ class Placer:
                 changed["exit"] = index
         return replace(cut, **changed)  # type: ignore[arg-type]
 
+    def without_unread(self, cut: Cut) -> Cut:
+        """The cut without values that were computed before a request and then not read."""
+        while True:
+            read = {content for fields in cut.fields for content in _read(fields)}
+            place = next(
+                (
+                    (index, request)
+                    for index, requests in enumerate(cut.requests)
+                    for request in requests
+                    if (isinstance(request, ToStage) and request.stage not in read)
+                    or (isinstance(request, ToRegister) and request.register not in read and self.is_own(request))
+                ),
+                None,
+            )
+            if place is None:
+                return cut
+            index, request = place
+            requests = tuple(other for other in cut.requests[index] if other is not request)
+            less = replace(
+                cut,
+                requests=(*cut.requests[:index], requests, *cut.requests[index + 1 :]),
+                registers={node: found for node, found in cut.registers.items() if found[0] != request.register}
+                if isinstance(request, ToRegister)
+                else cut.registers,
+                stages={node: found for node, found in cut.stages.items() if found[0] != request.stage}
+                if isinstance(request, ToStage)
+                else cut.stages,
+                cost=cut.cost - value_cost(request),
+            )
+            fields = self.fit(less, requests, index)
+            assert fields is not None  # one request less fits, too
+            less = replace(less, fields=(*cut.fields[:index], fields, *cut.fields[index + 1 :]))
+            if stage_numbers(less) is None:
+                return cut
+            cut = less
+
+    def is_own(self, request: ToRegister) -> bool:
+        """Whether a register was made here, and nothing after the region reads it."""
+        return request.register.name.startswith(self.prefix) and request.register not in self.work.region.live
+
     # ---- Names ----
 
     def register(self, node: Node) -> Reg:
@@ -273,6 +329,11 @@ def roots_written(request: Request) -> tuple[Node, ...]:
 
 def reads_register(fields: Fields, register: Reg) -> bool:
     return register in read_registers(fields)
+
+
+def _read(fields: Fields) -> list[object]:
+    """The registers and stage registers that a block reads."""
+    return [fields[port] for port in ("ra", "rb", "rc", "stage_1", "stage_2") if port in fields]
 
 
 def read_registers(fields: Fields) -> set[Reg]:

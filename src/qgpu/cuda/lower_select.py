@@ -1,8 +1,8 @@
 """Cuts a region into machine blocks: few blocks, and above all few values that have to be written to registers.
 
 Goals are done one after the other. One that fits no block as it is gets some of its operands computed before, into a
-stage register where that is possible (it costs no token), else into a register; a small beam search finds which. Every
-request goes to the first block that can take it, so that blocks fill up with work that is independent.
+stage register where that is possible (it costs no token), else into a register; a small best-first search finds which.
+Every request goes to the first block that can take it, so that blocks fill up with work that is independent.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heappop, heappush
 
 from qgpu.cuda.ir import Reg
 from qgpu.cuda.lower_goals import Goal
@@ -18,9 +19,12 @@ from qgpu.cuda.lower_match import Leave, Memory, Request, ToPredicate, ToRegiste
 from qgpu.cuda.lower_nodes import Node, small_shift
 from qgpu.cuda.lower_place import BLOCK_COST, Cut, Placer, by_order, by_size, roots, roots_written, value_cost
 
-BEAM = 4
-LEVELS = 24
-LEFT_COST = 1.0
+EXPANDED = 32
+"""States of a search that are looked at in all, and ``PATIENCE`` of them after a way has been found."""
+PATIENCE = 3
+LARGE = 12
+"""Values to be computed for one request, above which some of them are computed by themselves."""
+LEFT_COST = 0.75
 """Guess of what a node still costs that is not yet there."""
 
 
@@ -62,7 +66,7 @@ class Selector(Placer):
             cut = self.plan(self.prepare(cut, work.end.request), work.end.request, work.end)
         if work.tail:
             cut = self.append(cut, Leave("bra", work.tail))
-        return cut
+        return self.without_unread(cut)
 
     def loads_before_stores(self) -> dict[int, list[Node]]:
         """Loads to be done before a store because what comes after it reads them: position of the goal -> loads."""
@@ -90,20 +94,25 @@ class Selector(Placer):
         return cut
 
     def hold(self, cut: Cut, node: Node) -> Cut:
-        """A load done and kept."""
+        """A value computed and kept."""
         if node in cut.registers or node in cut.stages:
             return cut
-        if self.stages and node not in self.forced and not self.is_address(node):
-            return self.plan(cut, ToStage(node, self.stage(node)))
+        if self.can_stage(node) and node not in self.forced:
+            found = self.planned(cut, ToStage(node, self.stage(node)))
+            if found is not None:
+                return found
         return self.plan(cut, ToRegister(node, self.register(node)))
 
-    def is_address(self, node: Node) -> bool:
-        """Whether a value is read where only registers can stand: by an address or a shifted operand."""
-        for other in self.reached:
-            if other.kind == "load" and (node is other.args[0] or node in other.args[0].args):
-                return True
-        addresses = [goal.request.address for goal in self.work.goals if isinstance(goal.request, Memory)]
-        return any(node is address or node in address.args for address in addresses)
+    def can_stage(self, node: Node) -> bool:
+        """Whether a value can be and is of use in a stage register: addresses and shifted operands read none."""
+        made = node.kind in ("load", "alu") or small_shift(node) is not None
+        return self.stages and made and node not in self.addresses
+
+    @cached_property
+    def addresses(self) -> frozenset[Node]:
+        found = [node.args[0] for node in self.reached if node.kind == "load"]
+        found += [goal.request.address for goal in self.work.goals if isinstance(goal.request, Memory)]
+        return frozenset(found).union(*(node.args for node in found))
 
     def next_write(self, cut: Cut, waiting: Sequence[Goal]) -> tuple[Cut, Goal]:
         """A register write that takes no old value away from what is still to do; else one old value is copied."""
@@ -147,63 +156,81 @@ class Selector(Placer):
 
     def plan(self, cut: Cut, request: Request, goal: Goal | None = None) -> Cut:
         """The cut with the request done, operands computed before as needed, at the least cost found."""
-        found = self.search(cut, request, goal)
-        if found is not None:
-            return found
-        # One by one always works: every operation has a block that takes its operands from registers.
-        for node in sorted(self.needed(cut, request) - {*roots_written(request)}, key=by_size):
-            for leaf in node.args:
-                cut = self.in_register(cut, leaf)
-            cut = self.in_register(cut, node)
-        for leaf in roots(request):
-            if leaf not in roots_written(request):
-                cut = self.in_register(cut, leaf)
-        for leaf in (leaf for node in roots_written(request) for leaf in node.args):
-            cut = self.in_register(cut, leaf)
-        found = self.attempt(cut, request, goal)
+        found = self.planned(cut, request, goal)
         if found is None:
             raise CannotSelect(f"{request} fits no machine block in {self.work.region.label}")
         return found
 
+    def planned(self, cut: Cut, request: Request, goal: Goal | None = None) -> Cut | None:
+        while True:
+            small = len(self.needed(cut, request)) <= LARGE
+            found = self.search(cut, request, goal) if small else None
+            part = None if found is not None else self.part(cut, request)
+            if part is None:
+                return found or self.one_by_one(cut, request, goal)
+            cut = self.hold(cut, part)
+
+    def one_by_one(self, cut: Cut, request: Request, goal: Goal | None) -> Cut | None:
+        """The same with every operand in a register of its own: there is a block for every operation on registers."""
+        mine = {*roots_written(request)}
+        for node in sorted(self.needed(cut, request) - mine, key=by_size):
+            for leaf in node.args:
+                cut = self.in_register(cut, leaf)
+            cut = self.in_register(cut, node)
+        for leaf in (*(set(roots(request)) - mine), *(leaf for node in mine for leaf in node.args)):
+            cut = self.in_register(cut, leaf)
+        return self.attempt(cut, request, goal)
+
+    def part(self, cut: Cut, request: Request) -> Node | None:
+        """What to compute by itself where a request needs very much: about half of it."""
+        everything = self.needed(cut, request) - {*roots_written(request)}
+        sizes = {node: len(self.needed_below(cut, (node,))) for node in everything if node.kind != "cmp"}
+        small = [node for node in sizes if 1 < sizes[node] <= max(LARGE // 2, len(everything) * 2 // 3)]
+        return max(small, key=lambda node: (sizes[node], -node.order), default=None)
+
     def in_register(self, cut: Cut, node: Node) -> Cut:
-        if node.kind in ("cmp", "preg", "reg") or node in cut.registers:
+        """A value in a register, a predicate written; from registers alone."""
+        if node.kind in ("preg", "reg") or node in cut.registers or node in cut.predicates:
             return cut
-        found = self.attempt(cut, ToRegister(node, self.register(node)), None)
+        test = node.kind == "cmp"
+        request = ToPredicate(node, self.predicate(node)) if test else ToRegister(node, self.register(node))
+        found = self.attempt(cut, request, None)
         if found is None:
             raise CannotSelect(f"{node} fits no machine block in {self.work.region.label}")
         return found
 
     def search(self, cut: Cut, request: Request, goal: Goal | None) -> Cut | None:
-        """The cheapest way found to do a request by computing some of its operands before."""
-        states = [cut]
+        """The cheapest way found to do a request by computing some of its operands before: best first, for a while."""
         best: Cut | None = None
-        for _ in range(LEVELS):
-            following: list[Cut] = []
-            for state in states:
-                done = self.attempt(state, request, goal)
-                if done is not None and (best is None or done.cost < best.cost):
-                    best = done
-                if done is not None and done.cost - state.cost <= BLOCK_COST + value_cost(request):
-                    continue
-                for node in self.candidates(state, request):
-                    for before in self.ways(state, node):
-                        more = self.attempt(state, before, None)
-                        if more is not None and (best is None or more.cost < best.cost):
-                            following.append(more)
-            if not following:
-                break
-            left = {id(state): len(self.needed(state, request)) for state in following}
-            following.sort(key=lambda state: state.cost + LEFT_COST * left[id(state)])
-            states = []
-            for state in following:
-                if len(states) < BEAM and not any(state.requests == other.requests for other in states):
-                    states.append(state)
+        states = [(0.0, 0, cut)]
+        seen = {cut.requests}
+        expanded = 0
+        while states and expanded < EXPANDED:
+            _, _, state = heappop(states)
+            if best is not None and state.cost >= best.cost:
+                continue
+            expanded += 1
+            done = self.attempt(state, request, goal)
+            if done is not None and (best is None or done.cost < best.cost):
+                best, expanded = done, max(expanded, EXPANDED - PATIENCE)
+            if done is not None and done.cost - state.cost <= BLOCK_COST + value_cost(request):
+                continue
+            for node in self.candidates(state, request):
+                for before in self.ways(state, node):
+                    more = self.attempt(state, before, None)
+                    if more is None or more.requests in seen or (best is not None and more.cost >= best.cost):
+                        continue
+                    seen.add(more.requests)
+                    heappush(states, (more.cost + LEFT_COST * len(self.needed(more, request)), len(seen), more))
         return best
 
     def needed(self, cut: Cut, request: Request) -> set[Node]:
         """Nodes of a request's tree that are not there yet, leaves left out."""
+        return self.needed_below(cut, roots(request))
+
+    def needed_below(self, cut: Cut, nodes: Sequence[Node]) -> set[Node]:
         found: set[Node] = set()
-        waiting = list(roots(request))
+        waiting = list(nodes)
         while waiting:
             node = waiting.pop()
             if node in found or node.leaf or node in cut.registers or node in cut.stages:
@@ -230,7 +257,7 @@ class Selector(Placer):
             if node not in cut.predicates:
                 yield ToPredicate(node, self.predicate(node))
             return
-        if self.stages and node not in cut.stages and (node.kind in ("load", "alu") or small_shift(node)):
+        if node not in cut.stages and self.can_stage(node):
             yield ToStage(node, self.stage(node))
         if node not in cut.registers:
             yield ToRegister(node, self.register(node))
