@@ -62,19 +62,15 @@ def lower(function: Function, options: Options | None = None) -> Program:
 
 def _fitting(best: Version, first: Version, lowering: Lowering) -> Program:
     """The program of the best version whose values find registers."""
-    ways = [
-        lambda: best,
-        lambda: lowering.version(best.function, tight=True),
-        lambda: lowering.version(first.function, True),
-    ]
-    for number, way in enumerate(ways):
-        version = way()
+    waiting = [(best.function, True), (first.function, True)]
+    version = best
+    while True:
         try:
             return program_of(version.function, codes_of(version.cuts), lowering.options.file)
         except UnsupportedError:
-            if number == len(ways) - 1:
+            if not waiting:
                 raise
-    raise AssertionError
+            version = lowering.version(*waiting.pop(0))
 
 
 @dataclass(frozen=True)
