@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from qgpu.cuda.frontend import Refusal
-from qgpu.cuda.ir import Exit, Function, Instruction, Reg
+from qgpu.cuda.ir import Exit, Function, Instruction, Reg, reads, writes
 from qgpu.cuda.ir_text import text_of_instruction
 from qgpu.cuda.lower_costs import parting, uniform_registers, weights
 from qgpu.cuda.lower_flow import layout, plain_branches
@@ -18,7 +18,7 @@ from qgpu.cuda.lower_guards import conversions
 from qgpu.cuda.lower_nodes import Graph, Node
 from qgpu.cuda.lower_place import Cut
 from qgpu.cuda.lower_program import codes_of, program_of
-from qgpu.cuda.lower_regions import Region, SideExit, exits_at_once, regions_of
+from qgpu.cuda.lower_regions import Region, SideExit, exits_at_once, regions_of, targets_of
 from qgpu.cuda.lower_select import Selector
 from qgpu.errors import UnsupportedError
 from qgpu.isa import subset
@@ -95,7 +95,7 @@ class Lowering:
         Raises UnsupportedError listing all that the machine cannot run.
         """
         function = layout(plain_branches(function))
-        regions = regions_of(function)
+        regions = regions_of(function, self.options.complete)
         exits = frozenset(block.label for block in function.blocks if exits_at_once(block))
         uniform = uniform_registers(function)
         weight = weights(function, uniform)
@@ -105,7 +105,8 @@ class Lowering:
         cuts = []
         cost = parting(function, uniform, weight)
         for region, build in zip(regions, builds, strict=True):
-            key = (region, exits, uniform, stages, tight)
+            mentioned = {r for item in (*region.items, region.end) for r in (*reads(item), *writes(item))}
+            key = (region, exits.intersection(targets_of(region)), uniform & mentioned, stages, tight)
             if key not in self.done:
                 self.done[key] = build.best()
             cuts.append(self.done[key])

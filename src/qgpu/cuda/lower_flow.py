@@ -84,7 +84,7 @@ def _short_circuit(block: BasicBlock, read: Counter[Reg]) -> list[BasicBlock]:
         return [block]
     first, second = maker.sources
     assert isinstance(first, Reg) and isinstance(second, Reg)
-    rest = f"{block.label}.and" if maker.op == "and" else f"{block.label}.or"
+    rest = f"{block.label}.{end.predicate.name}"  # a block may be taken apart several times, a predicate only once
     ways = (rest, otherwise) if maker.op == "and" else (then, rest)
     return [
         BasicBlock(block.label, instructions, Branch(first, False, *ways, origin=end.origin)),

@@ -94,18 +94,26 @@ def _merge_exits(function: Function) -> list[tuple[list[str], tuple[Instruction,
     return [part for part in made if part[0][0] in reached]
 
 
-def regions_of(function: Function) -> list[Region]:
-    """The regions of a function whose blocks are in layout order, split at barriers."""
+def targets_of(region: Region) -> tuple[str, ...]:
+    """The labels that the end of a region names."""
+    return () if isinstance(region.end, Barrier) else successors(BasicBlock("", (), region.end))
+
+
+def regions_of(function: Function, yields: bool) -> list[Region]:
+    """The regions of a function whose blocks are in layout order, split at barriers.
+
+    yields: whether loops that wait for other threads may give way to them.
+    """
     live = liveness(function)
     waits: set[str] = set()
     for loop in loops(function):
-        if any(_waits(item) for label in loop.blocks for item in function.block(label).instructions):
+        if yields and any(_waits(item) for label in loop.blocks for item in function.block(label).instructions):
             waits.update(loop.latches)
     parts: list[Region] = []
     for labels, items, end in _merge_exits(function):
         after = frozenset().union(*(live.at_start[target] for target in successors(BasicBlock("", (), end))))
-        yields = not waits.isdisjoint(labels)
-        parts += [Region(*piece, yields=yields) for piece in _split(labels[0], items, end, after)]
+        waiting = not waits.isdisjoint(labels)
+        parts += [Region(*piece, yields=waiting) for piece in _split(labels[0], items, end, after)]
     following = [*(part.label for part in parts[1:]), ""]
     return [replace(part, following=label) for part, label in zip(parts, following, strict=True)]
 

@@ -54,8 +54,10 @@ def numbered(codes: Sequence[Code]) -> dict[Reg, int]:
         written = written_registers(code.fields)
         for register in written | read_registers(code.fields):
             rivals.setdefault(register, set())
+        # A guard sees the predicate that its own block writes, so that the one it reads lives on through the block.
+        guards = {guard for guard in (code.fields.get("g_index"),) if isinstance(guard, Reg)}
         for register in written:
-            others = {other for other in live | written if other != register and _same_kind(other, register)}
+            others = {other for other in live | written | guards if other != register and _same_kind(other, register)}
             rivals[register] |= others
             for other in others:
                 rivals.setdefault(other, set()).add(register)
