@@ -11,6 +11,7 @@ from qgpu.isa.interpreter import Statistics, run
 from qgpu.isa.program import Launch
 
 FIRST_BYTE = 64
+SHARED_BYTE = tokens.SHARED_FIRST_ROW * tokens.ROW_BYTES
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,20 @@ def launch_of(
     grid: int | Sequence[int],
     cta: int | Sequence[int],
     shaped: bool = True,
+    shared: int = 0,
 ) -> tuple[Launch, list[tuple[int, np.ndarray]]]:
     """The launch, and where each array lies: one after the other, each on a new row, only its own bytes allocated.
 
-    shaped: with the program for this launch's shape, not the one for all shapes.
+    shaped: with the program for this launch's shape, not the one for all shapes. shared: bytes of shared memory.
     """
     memory: dict[int, int] = {}
     allocated: dict[int, int] = {}
+
+    def allocate(first: int, size: int) -> None:
+        for byte in range(first, first + size):
+            allocated[byte >> 6] = allocated.get(byte >> 6, 0) | 1 << (byte & 63)
+
+    allocate(SHARED_BYTE, shared)
     words = [0] * kernel.program.parameter_words
     places = []
     at = FIRST_BYTE
@@ -51,11 +59,10 @@ def launch_of(
             places.append((at, argument))
             for offset, word in enumerate(argument.reshape(-1).view(np.uint32)):
                 memory[at // 4 + offset] = int(word)
-            for byte in range(at, at + argument.nbytes):
-                allocated[byte >> 6] = allocated.get(byte >> 6, 0) | 1 << (byte & 63)
+            allocate(at, argument.nbytes)
             value, at = at, -(-(at + argument.nbytes) // tokens.ROW_BYTES) * tokens.ROW_BYTES
         words[parameter.offset // 4] = int(value) & 0xFFFFFFFF
-    assert at <= tokens.SHARED_FIRST_ROW * tokens.ROW_BYTES
+    assert at <= SHARED_BYTE
     rows = {word >> 1: (memory.get(word & ~1, 0), memory.get(word | 1, 0)) for word in memory}
     program = kernel.program_for(three(grid), three(cta)) if shaped else kernel.program
     return Launch(program, three(grid), three(cta), tuple(words), rows, allocated), places
@@ -68,8 +75,9 @@ def run_on_machine(
     cta: int | Sequence[int] = 1,
     max_tokens: int = 2_000_000,
     shaped: bool = True,
+    shared: int = 0,
 ) -> Result:
-    launch, places = launch_of(kernel, arguments, grid, cta, shaped)
+    launch, places = launch_of(kernel, arguments, grid, cta, shaped, shared)
     written, machine = run(launch, max_tokens)
     assert machine.next() is None, "the launch does not end"
     arrays = []

@@ -336,3 +336,29 @@ def test_random_functions_do_the_same_when_optimised(function, a, b):
     before = outcome(function, a, b)
     if before is not None:
         assert outcome(optimize(function), a, b) == before
+
+
+# ---- Bounds ----
+
+
+def test_a_trip_count_is_the_bound_itself_where_a_branch_proves_it_positive():
+    """max(a, 0) is a in the loop, which is entered only if it is not 0; the test becomes a > 0."""
+    text = optimised(
+        "ld.param.b32 %r1, [a]; max.s32 %r2, %r1, 0; mov.b32 %r3, 0; setp.eq.s32 %p1, %r2, 0; @%p1 bra E;"
+        "L: st.global.b32 [4], %r3; add.s32 %r3, %r3, 1; setp.ne.s32 %p2, %r3, %r2; @%p2 bra L; E: ret;"
+    )
+    assert not any("max" in line for line in text)
+    assert any("gt.s param[0], 0" in line or "le.s param[0], 0" in line for line in text)
+    assert any("ne r1, param[0]" in line for line in text)
+
+
+def test_a_maximum_stays_where_nothing_is_proved():
+    text = optimised("ld.param.b32 %r1, [a]; max.s32 %r2, %r1, 0; st.global.b32 [4], %r2; ret;")
+    assert any("max.s param[0], 0" in line for line in text)
+
+
+def test_a_bound_that_is_too_low_proves_nothing():
+    text = optimised(
+        "ld.param.b32 %r1, [a]; max.s32 %r2, %r1, 5; setp.lt.s32 %p1, %r1, 3; @%p1 bra E; st.global.b32 [4], %r2; E: ret;"
+    )
+    assert any("max.s param[0], 5" in line for line in text)

@@ -66,6 +66,7 @@ CASES = [
 
 
 FILES = sorted([*KERNELS.glob("*.cu"), *OTHERS.glob("*.cu"), *NVRTC.glob("*.ptx")])
+FILES.remove(OTHERS / "small.cu")
 
 
 @pytest.mark.parametrize("optimised", [False, True], ids=["plain", "optimised"])
