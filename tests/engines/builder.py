@@ -2,16 +2,17 @@
 
 import numpy as np
 
-from qgpu.engines.export import is_full_attention, stock_tensors
 from qgpu.foundry.network import Lookup, Network, Shape, Sparse
+from qgpu.foundry.stock import has_deltanet, stock_shapes
 
 
 class Pad:
-    """Dense float32 tensors by stock name (``pad["layers.0.mlp.gate_proj.weight"][row, col] = w``); conv1d as [channels, 4]."""
+    """Dense float32 tensors by stock name (``pad["layers.0.mlp.gate_proj.weight"][row, col] = w``); conv1d as
+    [channels, 4]."""
 
     def __init__(self, shape):
         self.shape = shape
-        self.sizes = stock_tensors(shape)
+        self.sizes = stock_shapes(shape)
         self.tensors = {}
 
     def __getitem__(self, name):
@@ -23,7 +24,7 @@ class Pad:
     def network(self, embedding, head):
         """``embedding``, ``head``: (dims, codes, scales, offsets)."""
         for layer in range(self.shape.layers):
-            if not is_full_attention(layer):
+            if has_deltanet(layer):
                 _ = self[f"layers.{layer}.linear_attn.A_log"], self[f"layers.{layer}.linear_attn.norm.weight"]
         sparse, vectors = {}, {}
         for name, tensor in self.tensors.items():
@@ -86,8 +87,9 @@ def neuron(pad, layer, index, inputs, theta, outputs):
 def fibonacci(signed=True):
     """The machine that adds the last two tokens modulo 2**16 (see docs: numerics). Id 2**16 is a token of zeros.
 
-    ``signed``: the output dims hold -1 and +1 and the head's codes are the plain +-1 pattern of the id; else they hold 0 and
-    1 and the head has one more column that counts the ones (then no two-valued shortcut exists for an engine).
+    ``signed``: the output dims hold -1 and +1 and the head's codes are the plain +-1 pattern of the id; else they
+    hold 0 and 1 and the head has one more column that counts the ones (then no two-valued shortcut exists for an
+    engine).
     """
     pad = Pad(Shape(HIDDEN, 4, 256, 2**BITS + 1, linear_heads=1))
     net = "layers.0.linear_attn."
@@ -104,7 +106,8 @@ def fibonacci(signed=True):
     pad[net + "in_proj_z.weight"][:, ANCHOR] = 8 / (ANCHOR_AMPLITUDE * SCALE)
     pad[net + "in_proj_b.weight"][0, ANCHOR] = 128 / (ANCHOR_AMPLITUDE * SCALE)
     pad[net + "norm.weight"][:] = 1
-    # 16 of 128 dims are on: RMSNorm gives sqrt(8), the z gate times 8; 0.0441895 is the nearest bf16 of 1 / (8 * sqrt(8))
+    # 16 of 128 dims are on: RMSNorm gives sqrt(8), the z gate times 8; 0.0441895 is the nearest bf16 of 1 / (8 *
+    # sqrt(8))
     for i in range(BITS):
         pad[net + "out_proj.weight"][previous(i), i] = 0.0441894531250
     for layer in range(3):
@@ -120,7 +123,8 @@ def fibonacci(signed=True):
         neuron(pad, 0, 3 * j, group(j), 14, [(propagate(j), 1)])
         neuron(pad, 0, 3 * j + 1, group(j), 15, [(propagate(j), -2), (generate(j), 1)])
         neuron(pad, 0, 3 * j + 2, group(j), 16, [(propagate(j), 1), (generate(j), -1)])
-    for n, (j, t) in enumerate((j, t) for j in range(1, 4) for t in range(j)):
+    pairs = [(into, t) for into in range(1, 4) for t in range(into)]
+    for n, (j, t) in enumerate(pairs):
         inputs = [(generate(t), 1)] + [(propagate(p), 1) for p in range(t + 1, j)]
         neuron(pad, 1, n, inputs, j - t - 1, [(carry(j), 1)])
     size = 2 if signed else 1

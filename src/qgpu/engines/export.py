@@ -1,7 +1,7 @@
 """A cast network as a standard dense checkpoint folder of the stock text model (the *flat* layout).
 
-Written with numpy alone, tensor by tensor and in slices, so that the dense form never stands in memory; the folder gets its
-name only when it is complete. See https://github.com/huggingface/safetensors#format for the file form.
+Written with numpy alone, tensor by tensor and in slices, so that the dense form never stands in memory; the folder
+gets its name only when it is complete. See https://github.com/huggingface/safetensors#format for the file form.
 """
 
 from __future__ import annotations
@@ -17,53 +17,10 @@ import numpy as np
 
 from qgpu.engines.protocol import Array, EngineError
 from qgpu.foundry.network import Lookup, Network, Shape, Sparse
+from qgpu.foundry.stock import FULL_ATTENTION_INTERVAL, has_deltanet, stock_shapes
 
 SLICE_ROWS = 2048  # rows of a matrix that are dense at a time
 DTYPES = {"bfloat16": ("BF16", 2), "float32": ("F32", 4)}
-FULL_ATTENTION_INTERVAL = 4
-
-
-def is_full_attention(layer: int) -> bool:
-    """Every fourth layer; also what loaders that ignore ``layer_types`` assume."""
-    return layer % FULL_ATTENTION_INTERVAL == FULL_ATTENTION_INTERVAL - 1
-
-
-def stock_tensors(shape: Shape) -> dict[str, tuple[int, ...]]:
-    """Name (without the ``model.`` prefix) -> stock shape, of every tensor of the text model, in file order."""
-    hidden, wide = shape.hidden, shape.linear_heads * shape.head_dim
-    query, pair = shape.attention_heads * shape.attention_head_dim, shape.key_value_heads * shape.attention_head_dim
-    linear = {
-        "in_proj_qkv.weight": (3 * wide, hidden),
-        "in_proj_z.weight": (wide, hidden),
-        "in_proj_a.weight": (shape.linear_heads, hidden),
-        "in_proj_b.weight": (shape.linear_heads, hidden),
-        "conv1d.weight": (3 * wide, 1, shape.conv_kernel),
-        "A_log": (shape.linear_heads,),
-        "dt_bias": (shape.linear_heads,),
-        "norm.weight": (shape.head_dim,),
-        "out_proj.weight": (hidden, wide),
-    }
-    full = {
-        "q_proj.weight": (2 * query, hidden),
-        "k_proj.weight": (pair, hidden),
-        "v_proj.weight": (pair, hidden),
-        "o_proj.weight": (hidden, query),
-        "q_norm.weight": (shape.attention_head_dim,),
-        "k_norm.weight": (shape.attention_head_dim,),
-    }
-    every = {
-        "input_layernorm.weight": (hidden,),
-        "post_attention_layernorm.weight": (hidden,),
-        "mlp.gate_proj.weight": (shape.intermediate, hidden),
-        "mlp.up_proj.weight": (shape.intermediate, hidden),
-        "mlp.down_proj.weight": (hidden, shape.intermediate),
-    }
-    tensors: dict[str, tuple[int, ...]] = {"embed_tokens.weight": (shape.vocabulary, hidden)}
-    for layer in range(shape.layers):
-        kind, part = ("self_attn", full) if is_full_attention(layer) else ("linear_attn", linear)
-        tensors |= {f"layers.{layer}.{kind}.{name}": size for name, size in part.items()}
-        tensors |= {f"layers.{layer}.{name}": size for name, size in every.items()}
-    return tensors | {"norm.weight": (hidden,), "lm_head.weight": (shape.vocabulary, hidden)}
 
 
 def text_config(shape: Shape, dtype: str) -> dict[str, Any]:
@@ -85,7 +42,7 @@ def text_config(shape: Shape, dtype: str) -> dict[str, Any]:
         "linear_value_head_dim": shape.head_dim,
         "linear_conv_kernel_dim": shape.conv_kernel,
         "layer_types": [
-            "full_attention" if is_full_attention(layer) else "linear_attention" for layer in range(shape.layers)
+            "linear_attention" if has_deltanet(layer) else "full_attention" for layer in range(shape.layers)
         ],
         "full_attention_interval": FULL_ATTENTION_INTERVAL,
         "attn_output_gate": True,
@@ -112,7 +69,8 @@ def text_config(shape: Shape, dtype: str) -> dict[str, Any]:
 
 
 def encode(values: Array, dtype: str, name: str) -> bytes:
-    """Little-endian bytes of float32 values. EngineError where bfloat16 would have to round: the proofs rest on the values."""
+    """Little-endian bytes of float32 values. EngineError where bfloat16 would have to round: the proofs rest on the
+    values."""
     values = np.ascontiguousarray(values, dtype="<f4")
     if dtype == "float32":
         return values.tobytes()
@@ -157,7 +115,7 @@ def _slices(network: Network, name: str, shape: tuple[int, ...]) -> Iterator[Arr
 
 def check_names(network: Network) -> None:
     """EngineError that lists every tensor the stock model has no place for, or that has another size there."""
-    stock = stock_tensors(network.shape)
+    stock = stock_shapes(network.shape)
     faults = [f"{name}: the stock model has no such tensor" for name in network.sparse if name not in stock]
     faults += [f"{name}: the stock model has no such tensor" for name in network.vectors if name not in stock]
     for name, matrix in network.sparse.items():
@@ -176,7 +134,7 @@ def write_safetensors(network: Network, path: Path, dtype: str, prefix: str = "m
     code, width = DTYPES[dtype]
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     offset = 0
-    tensors = stock_tensors(network.shape)
+    tensors = stock_shapes(network.shape)
     for name, shape in tensors.items():
         size = int(np.prod(shape)) * width
         full = name if name.startswith("lm_head") else prefix + name
@@ -192,7 +150,8 @@ def write_safetensors(network: Network, path: Path, dtype: str, prefix: str = "m
 
 
 def export_dense(network: Network, folder: Path, dtype: str = "bfloat16", layout: str = "flat") -> Path:
-    """Write a bare checkpoint that stock Qwen3_5ForCausalLM loads: config.json, generation_config.json, model.safetensors.
+    """Write a bare checkpoint that stock Qwen3_5ForCausalLM loads: config.json, generation_config.json,
+    model.safetensors.
 
     ``dtype``: "bfloat16" or "float32". An existing folder of that name is replaced, once the new one is complete.
     Raises EngineError for an unknown dtype or layout, and for a network that is not stock.

@@ -17,7 +17,8 @@ Array = np.ndarray[Any, Any]
 
 
 class EngineError(QgpuError):
-    """A network or checkpoint that the engine cannot evaluate, a token id outside the vocabulary, or a call out of order."""
+    """A network or checkpoint that the engine cannot evaluate, a token id outside the vocabulary, or a call out of
+    order."""
 
 
 @runtime_checkable
@@ -42,17 +43,19 @@ class Engine(Protocol):
         ...
 
     def generate(self, limit: int, stops: Collection[int] = ()) -> list[int]:
-        """Repeat ``id = next(); feed([id])`` up to ``limit`` times, ending after an id in ``stops``. The ids, in order."""
+        """Repeat ``id = next(); feed([id])`` up to ``limit`` times, ending after an id in ``stops``. The ids."""
         ...
 
     def check(self, ids: Sequence[int]) -> int | None:
         """Feed a trace, all of it, and compare: the first i where ids[i] is not the argmax after what stood before it,
-        or None. At position 0 nothing predicts ids[0], so it is taken as given; feed a prompt first, then check the rest.
+        or None. At position 0 nothing predicts ids[0], so it is taken as given; feed a prompt first, then check the
+        rest.
         """
         ...
 
     def state(self, layer: int, head: int) -> Array:
-        """A copy of one DeltaNet state, float32 [128 key dims, 128 value dims]. EngineError where there is no such head."""
+        """A copy of one DeltaNet state, float32 [128 key dims, 128 value dims]. EngineError where there is no such
+        head."""
         ...
 
     def snapshot(self) -> object:

@@ -52,7 +52,8 @@ class TransformersEngine:
     @torch.inference_mode()
     def _run(self, ids: Array) -> torch.Tensor:
         """Final hidden states [n, hidden] of up to CHUNK tokens."""
-        out = self.model.model(input_ids=torch.from_numpy(ids.astype(np.int64))[None], cache=self._cache, use_cache=True)
+        tokens = torch.from_numpy(ids.astype(np.int64))[None]
+        out = self.model.model(input_ids=tokens, cache=self._cache, use_cache=True)
         self._cache = out.cache
         self._position += len(ids)
         hidden: torch.Tensor = out.last_hidden_state[0]

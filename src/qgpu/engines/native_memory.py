@@ -1,0 +1,224 @@
+"""The DeltaNet heads of one layer for one token, compiled: wipe, write and read; rows and dims that are zero are
+left out.
+
+A key or query is the SiLU of a convolution over the last four tokens; most of its 128 entries underflow to zero, and
+then their state rows take no part. Only rows that the masks leave over are computed.
+"""
+
+from __future__ import annotations
+
+from math import exp, sqrt
+
+import numpy as np
+
+from qgpu.engines.native_math import F32, compiled, rounded, sigmoid, silu, softplus
+
+PARTS = 128
+ORDINARY = F32(-1e9)
+NEGLIGIBLE = 1e-20  # of a key or query, relative to its largest entry
+QUERY_SCALE = PARTS**-0.5
+WIPE, WRITE, READ = 1, 2, 4  # what may happen to a head at a token
+ABSENT, BASELINE, EXPLICIT = 0, 1, 2  # a token's input: all zero; anchors as in ``const``; anchors in the vector
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@compiled
+def row_sum(rptr, rdim, rval, const, aptr, adim, aval, row, vector, kind, rho):  # type: ignore[no-untyped-def]
+    """One pre-activation. ``rho``: what the anchors' scale is off by."""
+    if kind == ABSENT:
+        return F32(0)
+    total = F32(0)
+    for e in range(rptr[row], rptr[row + 1]):
+        total += rval[e] * vector[rdim[e]]
+    if kind == BASELINE:
+        return F32((total + const[row]) * rho)
+    for e in range(aptr[row], aptr[row + 1]):
+        total += aval[e] * vector[adim[e]]
+    return total
+
+
+@compiled
+def channels(
+    rptr, rdim, rval, const, aptr, adim, aval, first, taps, which, count, vector, kind, rho, ring, ring_kind, ring_rho,
+    slot, bf, out,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    """SiLU of the convolution of some of a head's channels: out[n] of channel ``which[n]``, whose row is first +
+    which[n]. ``ring`` [4, L]: the inputs of the last tokens, this one's at ``slot``.
+    """
+    for n in range(count):
+        i = which[n]
+        row = first + i
+        total = F32(0)
+        if taps[i, 3] != 0:
+            pre = row_sum(rptr, rdim, rval, const, aptr, adim, aval, row, vector, kind, rho)
+            total += taps[i, 3] * rounded(pre, bf)
+        for t in range(3):
+            if taps[i, t] != 0:
+                at = (slot + 1 + t) & 3
+                pre = row_sum(rptr, rdim, rval, const, aptr, adim, aval, row, ring[at], ring_kind[at], ring_rho[at])
+                total += taps[i, t] * rounded(pre, bf)
+        out[n] = rounded(silu(rounded(total, bf)), bf)
+
+
+@compiled
+def listed(bits0, bits1, where):  # type: ignore[no-untyped-def]
+    """The rows of a mask; how many."""
+    count = 0
+    for half in range(2):
+        bits = bits0 if half == 0 else bits1
+        i = half * 64
+        while bits != 0:
+            if bits & np.uint64(1):
+                where[count] = i
+                count += 1
+            bits >>= np.uint64(1)
+            i += 1
+    return count
+
+
+@compiled
+def normalised(where, what, count):  # type: ignore[no-untyped-def]
+    """l2norm in place, entries that do not matter dropped; how many are left."""
+    square = F32(0)
+    largest = F32(0)
+    for n in range(count):
+        square += what[n] * what[n]
+        largest = max(largest, abs(what[n]))
+    scale = F32(F32(1) / F32(sqrt(square + F32(1e-6))))
+    kept = 0
+    for n in range(count):
+        if abs(what[n]) > F32(NEGLIGIBLE) * largest:
+            where[kept], what[kept] = where[n], what[n] * scale
+            kept += 1
+    return kept
+
+
+@compiled
+def evaluate_terms(low, high, term_ptr, dim, ratio, x, level):  # type: ignore[no-untyped-def]
+    for t in range(low, high):
+        v = F32(0)
+        for e in range(term_ptr[t], term_ptr[t + 1]):
+            v += ratio[e] * x[dim[e]]
+        level[t] = v
+
+
+@compiled
+def selectable(part, ptr, term, need, on, off, never, level, slack, out):  # type: ignore[no-untyped-def]
+    """Which rows of a key or query may be other than zero, into uint64 [2]. Whether any. See native_masks."""
+    left0, left1 = ~never[part, 0], ~never[part, 1]
+    for t in range(ptr[part], ptr[part + 1]):
+        v = level[term[t]]
+        wanted = need[t]
+        if wanted > ORDINARY:
+            low, high = v <= wanted - F32(1) + slack, v <= wanted + slack
+        else:
+            low, high = abs(v) <= slack, abs(v - F32(1)) <= slack
+        if low:
+            left0 &= ~off[t, 0]
+            left1 &= ~off[t, 1]
+        elif high:
+            left0 &= ~on[t, 0]
+            left1 &= ~on[t, 1]
+        else:
+            left0, left1 = ALL, ALL
+            break
+    out[0], out[1] = left0, left1
+    return left0 != 0 or left1 != 0
+
+
+@compiled
+def mixer(p, k, m, layer, screened, vector, kind, rho, slot, bf):  # type: ignore[no-untyped-def]
+    """All heads of a layer, as far as ``m.events`` says. What is read is added to ``m.y``; how many of its dims are
+    listed."""
+    r = p.rows
+    rptr, rdim, rval, const, aptr, adim, aval = r.rptr, r.rdim, r.rval, r.const, r.aptr, r.adim, r.aval
+    ring, ring_kind, ring_rho = m.ring[layer], m.ring_kind[layer], m.ring_rho[layer]
+    cell_rows, conv, cell_decay, gated_norm = p.cell_rows, p.conv, p.cell_decay, p.gated_norm
+    out_ptr, out_dim, out_val = p.out_ptr, p.out_dim, p.out_val
+    masks = k.masks
+    mask_ptr, term, need, on, off, never = masks.ptr, masks.term, masks.need, masks.on, masks.off, masks.never
+    level, slack = m.level, F32(masks.slack)
+    if screened:
+        evaluate_terms(masks.layer_ptr[layer], masks.layer_ptr[layer + 1], masks.term_ptr, masks.dim, masks.ratio,
+        vector,
+                       level)  # fmt: skip
+    events, all_state, all_used, where, what, held = m.events, m.state, m.used, m.where, m.what, m.held
+    value, every, maybe, y, y_flag, y_list = m.value, m.every, m.maybe, m.y, m.y_flag, m.y_list
+    maybe[:] = ALL
+    touched = 0
+    for cell in range(p.cell_ptr[layer], p.cell_ptr[layer + 1]):
+        happens = np.int64(events[cell]) if screened else WIPE | WRITE | READ
+        if happens == 0:
+            continue
+        events[cell] = 0
+        state, used = all_state[cell], all_used[cell]
+        if happens & WIPE:
+            a = row_sum(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 4], vector, kind, rho)
+            keep = F32(exp(-cell_decay[cell, 0] * softplus(rounded(a, bf) + cell_decay[cell, 1])))
+            if keep != 1:
+                for i in range(PARTS):
+                    if used[i]:
+                        for j in range(PARTS):
+                            state[i, j] *= keep
+        if happens & WRITE and (
+            not screened or selectable(2 * cell, mask_ptr, term, need, on, off, never, level, slack, maybe)
+        ):
+            b = row_sum(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 5], vector, kind, rho)
+            beta = rounded(sigmoid(rounded(b, bf)), bf)
+            count = listed(maybe[0], maybe[1], where) if beta > F32(NEGLIGIBLE) else 0
+            channels(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 1], conv[cell, 1], where, count, vector,
+                     kind, rho, ring, ring_kind, ring_rho, slot, bf, what)  # fmt: skip
+            count = normalised(where, what, count)
+            if count:
+                held[:] = 0
+                for n in range(count):
+                    if used[where[n]]:
+                        for j in range(PARTS):
+                            held[j] += what[n] * state[where[n], j]
+                channels(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 2], conv[cell, 2], every, PARTS,
+                         vector, kind, rho, ring, ring_kind, ring_rho, slot, bf, value)  # fmt: skip
+                for j in range(PARTS):
+                    held[j] = (value[j] - held[j]) * beta
+                for n in range(count):
+                    used[where[n]] = 1
+                    for j in range(PARTS):
+                        state[where[n], j] += what[n] * held[j]
+        if happens & READ and (
+            not screened or selectable(2 * cell + 1, mask_ptr, term, need, on, off, never, level, slack, maybe)
+        ):
+            count = listed(maybe[0], maybe[1], where)
+            channels(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 0], conv[cell, 0], where, count, vector,
+                     kind, rho, ring, ring_kind, ring_rho, slot, bf, what)  # fmt: skip
+            count = normalised(where, what, count)
+            some = False
+            held[:] = 0
+            for n in range(count):
+                if used[where[n]]:
+                    some = True
+                    q = what[n] * F32(QUERY_SCALE)
+                    for j in range(PARTS):
+                        held[j] += q * state[where[n], j]
+            if some:
+                square = F32(0)
+                for j in range(PARTS):
+                    held[j] = rounded(held[j], bf)
+                    square += held[j] * held[j]
+                scale = F32(F32(1) / F32(sqrt(square / F32(PARTS) + F32(p.eps))))
+                for j in range(PARTS):
+                    first, last = out_ptr[cell * PARTS + j], out_ptr[cell * PARTS + j + 1]
+                    if first == last or held[j] == 0:
+                        continue
+                    row = cell_rows[cell, 3] + j
+                    z = rounded(row_sum(rptr, rdim, rval, const, aptr, adim, aval, row, vector, kind, rho), bf)
+                    if z <= F32(-88) or z == 0:
+                        continue
+                    normed = rounded(gated_norm[cell, j] * rounded(held[j] * scale, bf), bf)
+                    read = rounded(normed * silu(z), bf)
+                    for e in range(first, last):
+                        dim = out_dim[e]
+                        y[dim] += out_val[e] * read
+                        if not y_flag[dim]:
+                            y_flag[dim] = 1
+                            y_list[touched] = dim
+                            touched += 1
+    return touched
