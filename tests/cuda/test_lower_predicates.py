@@ -6,7 +6,7 @@ from tests.cuda.harness import HEAD
 from tests.cuda.on_machine import run_on_machine
 
 from qgpu.cuda.ir import Reg, Type
-from qgpu.cuda.lower_registers import Code, numbered
+from qgpu.cuda.lower_registers import Code, TooMany, numbered
 from qgpu.cuda.pipeline import compile_file
 
 PARTS = """
@@ -67,3 +67,15 @@ def test_a_guard_is_no_other_predicate_written_beside_it():
 def test_a_guard_may_be_what_its_own_block_writes():
     only = Reg("only", Type.PRED)
     assert numbered([Code({"p_write": 1, "p_index": only, "g_index": only, "g_sel": 1}, ())]) == {only: 0}
+
+
+def test_the_count_of_too_many_predicates_is_more_than_there_are():
+    """Four are live over a block that writes the last of them and whose guard is read for the last time: five."""
+    flags = [Reg(f"f{k}", Type.PRED) for k in range(5)]
+    codes = [Code({"p_write": 1, "p_index": flag}, (k + 1,)) for k, flag in enumerate(flags[:4])]
+    codes.append(Code({"p_write": 1, "p_index": flags[4], "g_index": flags[0], "g_sel": 1}, (5,)))
+    codes += [Code({"g_index": flag, "g_sel": 1}, (6 + k,)) for k, flag in enumerate(flags[1:4])]
+    codes.append(Code({"g_index": flags[4], "g_branch": 1, "branch": "exit"}, ()))
+    with pytest.raises(TooMany) as error:
+        numbered(codes)
+    assert (error.value.block, error.value.needed, error.value.predicates) == (4, 5, True)

@@ -54,10 +54,12 @@ def numbered(codes: Sequence[Code]) -> dict[Reg, int]:
         written = written_registers(code.fields)
         for register in written | read_registers(code.fields):
             rivals.setdefault(register, set())
-        # A guard sees the predicate that its own block writes, so that the one it reads lives on through the block.
-        guards = {guard for guard in (code.fields.get("g_index"),) if isinstance(guard, Reg)}
         for register in written:
-            others = {other for other in live | written | guards if other != register and _same_kind(other, register)}
+            others = {
+                other
+                for other in live | written | _guards(code.fields)
+                if other != register and _same_kind(other, register)
+            }
             rivals[register] |= others
             for other in others:
                 rivals.setdefault(other, set()).add(register)
@@ -80,6 +82,11 @@ def numbered(codes: Sequence[Code]) -> dict[Reg, int]:
     return numbers
 
 
+def _guards(fields: Mapping[str, object]) -> set[Reg]:
+    """A guard sees the predicate that its own block writes, so that the one it reads lives on through the block."""
+    return {guard for guard in (fields.get("g_index"),) if isinstance(guard, Reg)}
+
+
 def _same_kind(a: Reg, b: Reg) -> bool:
     return (a.type is Type.PRED) == (b.type is Type.PRED)
 
@@ -97,7 +104,13 @@ def _moves(fields: Mapping[str, object]) -> list[tuple[Reg, Reg]]:
 
 def _too_many(codes: Sequence[Code], after: Sequence[frozenset[Reg]], predicates: bool) -> TooMany:
     def count(index: int) -> int:
-        live = after[index] | written_registers(codes[index].fields)
+        fields = codes[index].fields
+        written = written_registers(fields)
+        live = (
+            after[index]
+            | written
+            | (_guards(fields) if any(register.type is Type.PRED for register in written) else set())
+        )
         return sum((register.type is Type.PRED) == predicates for register in live)
 
     block = max(range(len(codes)), key=count)
