@@ -93,16 +93,18 @@ def style_of(cell: MemoryCell) -> Style:
 
 
 def stored(cell: MemoryCell, data: Affine) -> Affine:
-    """What goes into a value dim. A gather's key is never zero, so there the data has to be: all enables are added and
-    their number taken off."""
+    """What goes into a value dim. A gather's key is never zero, so there the data has to be: twice all enables are
+    added and twice their number taken off. Once would do on integers, but leave a bit without its enable at exactly
+    zero, where SiLU passes errors, and the constant's row, which they would go to, is read ``GATHER_RATIO`` times
+    louder."""
     if not cell.gather:
         return data
     terms = dict(data.terms)
     for arg in cell.write.enable:
         for signal, coef in arg.terms:
-            terms[signal] = terms.get(signal, 0) + coef
-    const = data.const + sum(arg.const for arg in cell.write.enable) - len(cell.write.enable)
-    return Affine(tuple((s, c) for s, c in sorted(terms.items()) if c), const, -len(cell.write.enable), 1)
+            terms[signal] = terms.get(signal, 0) + 2 * coef
+    const = data.const + 2 * (sum(arg.const for arg in cell.write.enable) - len(cell.write.enable))
+    return Affine(tuple((s, c) for s, c in sorted(terms.items()) if c), const, -2 * len(cell.write.enable), 1)
 
 
 class HeadWriter:

@@ -66,7 +66,7 @@ def delay_error(cell: DelayCell, error: Sequence[float], scale: float) -> float:
 def memory_errors(cell: MemoryCell, error: Sequence[float], scale: float) -> dict[int, float]:
     """By output, without what its dim held before: the stored bit's own error, that of the others once more through the
     shared norm, the gate's, and the read-out's."""
-    shared = sum(spread(arg.terms, error) for arg in cell.write.enable) if cell.gather else 0.0
+    shared = 2 * sum(spread(arg.terms, error) for arg in cell.write.enable) if cell.gather else 0.0
     worst = max(spread(column.data.terms, error) for column in cell.columns) + shared
     read = READ_ERROR + scale + (2.0 ** len(cell.write.address) / GATHER_RATIO if cell.gather else 0.0)
     found: dict[int, float] = {}

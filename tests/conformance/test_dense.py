@@ -1,0 +1,94 @@
+"""The table of kernels, and random blocks, on the dense engine: stock Qwen3.5 code in bfloat16 and in float32.
+
+Most launches are checked in one prefill: the interpreter's tokens go in, and the model's argmax at every position must be
+the next of them. Some are decoded for real, one token at a time. All in one group, so that one process loads a model.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from random import Random
+
+import numpy as np
+import pytest
+
+from qgpu.driver import bare
+from qgpu.driver.device import Device
+from qgpu.driver.network_runner import NetworkRunner
+from qgpu.engines.native import NativeEngine
+from qgpu.engines.transformers import TransformersEngine
+from qgpu.isa.interpreter import run
+from qgpu.isa.program import prompt
+from tests.conformance.cases import CASES, DECODED
+from tests.machine.random_launches import straight
+
+pytestmark = [pytest.mark.xdist_group("dense"), pytest.mark.full]
+STOPS_AT = 400
+BLOCKS, PROGRAMS = 75, 4
+
+
+@pytest.fixture(scope="module", params=["bfloat16", "float32"])
+def dense(request: pytest.FixtureRequest) -> Iterator[TransformersEngine]:
+    engine = TransformersEngine(bare.dense_checkpoint(request.param), request.param)
+    yield engine
+    del engine
+    gc.collect()
+
+
+def test_kernels_in_prefill(dense: TransformersEngine) -> None:
+    for case in CASES:
+        found, launch = case.run(Device("interpreter"))
+        assert found == case.expected
+        dense.reset()
+        dense.feed(prompt(launch.request))
+        assert dense.check(launch.tokens) is None, case.name
+
+
+def test_kernels_decoded(dense: TransformersEngine) -> None:
+    network, _ = bare.bare()
+    for case in (case for case in CASES if case.name in DECODED):
+        _, launch = case.run(Device("interpreter"))
+        dense.reset()
+        dense.feed(prompt(launch.request))
+        assert dense.generate(STOPS_AT, {launch.tokens[-1]}) == list(launch.tokens), case.name
+        memory = NetworkRunner("transformers", dense, network.states).memory()
+        np.testing.assert_array_equal(memory, launch.memory)
+
+
+def test_random_blocks(dense: TransformersEngine) -> None:
+    """300 blocks, on the dense and on the native engine."""
+    native = NativeEngine(bare.bare()[0])
+    rng = Random(35)
+    executed = 0
+    for _ in range(PROGRAMS):
+        launch = straight(rng, BLOCKS)
+        written, machine = run(launch)
+        executed += machine.statistics.tokens["EXEC"]
+        for engine in (native, dense):
+            engine.reset()
+            engine.feed(prompt(launch))
+            assert engine.check(written) is None
+    assert executed >= 300
+
+
+def test_text_passes_untouched(dense: TransformersEngine) -> None:
+    """Zero in every machine dim, anything elsewhere: out of the GPU's layers as it went in, and no state changes."""
+    import torch
+
+    model = dense._model.model
+    hidden = model.config.hidden_size
+    dense.reset()
+    dense.feed(prompt(CASES[0].run(Device("interpreter"))[1].request))
+    before = [dense.state(layer, 0) for layer in range(3)]
+    text = torch.zeros((1, 5, hidden), dtype=next(model.parameters()).dtype)
+    inside: list[torch.Tensor] = []
+    hooks = [layer.register_forward_hook(lambda m, i, o: inside.append(o[0] if isinstance(o, tuple) else o)) for layer in model.layers]
+    with torch.no_grad():
+        model(inputs_embeds=text, past_key_values=dense._cache, use_cache=True)
+    for hook in hooks:
+        hook.remove()
+    assert len(inside) == len(model.layers)
+    assert all(bool((out == text).all()) for out in inside)
+    for layer, state in enumerate(before):
+        np.testing.assert_array_equal(dense.state(layer, 0), state)
