@@ -76,7 +76,7 @@ def faults(name: str, module: ast.Module) -> list[str]:
     for line, target in imports(name, module.body):
         heavy = target.split(".")[0]
         if heavy in HEAVY and not name.startswith(HEAVY[heavy]):
-            found.append(f"{name}:{line} imports {heavy} when it is loaded: import it inside the function that needs it")
+            found.append(f"{name}:{line} imports {heavy} when it is loaded: import it inside the function that needs it")  # noqa: E501
     return found
 
 

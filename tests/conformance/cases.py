@@ -20,7 +20,8 @@ def wrapped(value: int) -> int:
 
 @dataclass(frozen=True)
 class Case:
-    """``arguments``: lists become arrays, ints scalars. ``expected``: what array argument ``output`` holds afterwards."""
+    """``arguments``: lists become arrays, ints scalars. ``expected``: what array argument ``output`` holds
+    afterwards."""
 
     name: str
     kernel: str
@@ -49,7 +50,9 @@ def _matmul(size: int) -> Case:
     n = range(size)
     product = [wrapped(sum(a[size * i + k] * b[size * k + j] for k in n)) for i in n for j in n]
     shape = (size, size, 1)
-    return Case(f"matmul {size}x{size}", "matmul", (1, 1, 1), shape, (a, b, [0] * size**2, size, size, size), 2, product)
+    return Case(
+        f"matmul {size}x{size}", "matmul", (1, 1, 1), shape, (a, b, [0] * size**2, size, size, size), 2, product
+    )
 
 
 def _root(value: int) -> int:
@@ -67,7 +70,7 @@ CASES = (
          [wrapped(-77777 * x + y) for x, y in zip(EDGES, EDGES[::-1], strict=True)]),
     *(_matmul(size) for size in (2, 3, 4)),
     Case("divergent", "divergent", (1, 1, 1), (10, 1, 1), (EDGES, [0] * 10, 10), 1,
-         [wrapped(3 * EDGES[i - 1] + EDGES[i]) if i & 1 else wrapped(EDGES[i] ^ wrapped(EDGES[i] << 1)) for i in range(10)]),
+         [wrapped(3 * EDGES[i - 1] + EDGES[i]) if i & 1 else wrapped(EDGES[i] ^ wrapped(EDGES[i] << 1)) for i in range(10)]),  # noqa: E501
     Case("trips", "trips", (1, 1, 1), (6, 1, 1), ([0, 1, 15, 16, 50, 99], [-1] * 6, 6), 1,
          [_root(x) for x in (0, 1, 15, 16, 50, 99)]),
     Case("atomic sum over three CTAs", "atomic_sum", (3, 1, 1), (2, 1, 1), (EDGES, [0], 10), 1, [wrapped(sum(EDGES))]),

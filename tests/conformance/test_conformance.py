@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.conformance.cases import CASES, Case
 
 from qgpu.driver.device import Device
-from tests.conformance.cases import CASES, Case
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """The table of kernels, and random blocks, on the dense engine: stock Qwen3.5 code in bfloat16 and in float32.
 
-Most launches are checked in one prefill: the interpreter's tokens go in, and the model's argmax at every position must be
+Most launches are checked in one prefill: the interpreter's tokens go in, and the model's argmax at every position
+must be
 the next of them. Some are decoded for real, one token at a time. All in one group, so that one process loads a model.
 """
 
@@ -12,6 +13,8 @@ from random import Random
 
 import numpy as np
 import pytest
+from tests.conformance.cases import CASES, DECODED
+from tests.machine.random_launches import straight
 
 from qgpu.driver import bare
 from qgpu.driver.device import Device
@@ -20,8 +23,6 @@ from qgpu.engines.native import NativeEngine
 from qgpu.engines.transformers import TransformersEngine
 from qgpu.isa.interpreter import run
 from qgpu.isa.program import prompt
-from tests.conformance.cases import CASES, DECODED
-from tests.machine.random_launches import straight
 
 pytestmark = [pytest.mark.xdist_group("dense"), pytest.mark.full]
 STOPS_AT = 400
@@ -83,7 +84,10 @@ def test_text_passes_untouched(dense: TransformersEngine) -> None:
     before = [dense.state(layer, 0) for layer in range(3)]
     text = torch.zeros((1, 5, hidden), dtype=next(model.parameters()).dtype)
     inside: list[torch.Tensor] = []
-    hooks = [layer.register_forward_hook(lambda m, i, o: inside.append(o[0] if isinstance(o, tuple) else o)) for layer in model.layers]
+    hooks = [
+        layer.register_forward_hook(lambda m, i, o: inside.append(o[0] if isinstance(o, tuple) else o))
+        for layer in model.layers
+    ]
     with torch.no_grad():
         model(inputs_embeds=text, past_key_values=dense._cache, use_cache=True)
     for hook in hooks:

@@ -359,6 +359,6 @@ def test_a_maximum_stays_where_nothing_is_proved():
 
 def test_a_bound_that_is_too_low_proves_nothing():
     text = optimised(
-        "ld.param.b32 %r1, [a]; max.s32 %r2, %r1, 5; setp.lt.s32 %p1, %r1, 3; @%p1 bra E; st.global.b32 [4], %r2; E: ret;"
+        "ld.param.b32 %r1, [a]; max.s32 %r2, %r1, 5; setp.lt.s32 %p1, %r1, 3; @%p1 bra E; st.global.b32 [4], %r2; E: ret;"  # noqa: E501
     )
     assert any("max.s param[0], 5" in line for line in text)

@@ -39,7 +39,7 @@ class Mismatch:
     def __str__(self) -> str:
         trail = " ".join(f"[{tokens.text(t)}]" for t in self.before)
         got = tokens.text(self.got) if 0 <= self.got < tokens.USED_IDS else str(self.got)
-        return f"launch {self.launch}, token {self.position}: expected {tokens.text(self.expected)}, got {got} after {trail}"
+        return f"launch {self.launch}, token {self.position}: expected {tokens.text(self.expected)}, got {got} after {trail}"  # noqa: E501
 
 
 def mismatches(launches: Sequence[Launch], max_tokens: int = 2000) -> tuple[list[Mismatch], int]:

@@ -1,4 +1,5 @@
-"""Random launches inside what the circuits implement: edge-heavy words, mostly valid addresses, branches of both kinds."""
+"""Random launches inside what the circuits implement: edge-heavy words, mostly valid addresses, branches of both
+kinds."""
 
 from __future__ import annotations
 
@@ -27,13 +28,13 @@ def _fields(rng: Random, index: int, count: int) -> dict[str, int | str]:
     parameter = lambda: rng.randrange(0, FIRST_PARAM + 8)  # noqa: E731
     specials = ("zero", "tid.x", "tid.y", "tid.z", "laneid")
     f: dict[str, int | str] = {
-        "ra": register(), "rb": register(), "rc": register(), "imm": rng.choice((rng.randrange(-40, 40), rng.randrange(-32768, 32768))),
-        "pa": parameter(), "pq": parameter(), "pt": parameter(), "x": rng.choice(specials), "y": rng.choice(("ctaid.x", "ctaid.y", "ctaid.z")),
+        "ra": register(), "rb": register(), "rc": register(), "imm": rng.choice((rng.randrange(-40, 40), rng.randrange(-32768, 32768))),  # noqa: E501
+        "pa": parameter(), "pq": parameter(), "pt": parameter(), "x": rng.choice(specials), "y": rng.choice(("ctaid.x", "ctaid.y", "ctaid.z")),  # noqa: E501
         "a_sel": rng.choice(("zero", "A", "P", "Y", "X", "I")), "b_sel": rng.choice(("zero", "B", "I", "X", "P")),
-        "b_shift": rng.randrange(4), "alu_a": rng.choice(ALU), "m1_sel": rng.choice(("zero", "A", "R", "L", "S1", "B", "Q")),
+        "b_shift": rng.randrange(4), "alu_a": rng.choice(ALU), "m1_sel": rng.choice(("zero", "A", "R", "L", "S1", "B", "Q")),  # noqa: E501
         "m2_sel": rng.choice(("zero", "B", "I", "Q", "L", "S2", "R", "A")), "m_op": rng.choice(("first", "mul.lo")),
-        "c_sel": rng.choice(("zero", "C", "S2", "X", "I", "Q", "L")), "alu_b": rng.choice(ALU), "cond": rng.randrange(10),
-        "p_write": rng.randrange(2), "p_index": rng.randrange(4), "p_src": rng.choice(("a", "b")), "g_index": rng.randrange(4),
+        "c_sel": rng.choice(("zero", "C", "S2", "X", "I", "Q", "L")), "alu_b": rng.choice(ALU), "cond": rng.randrange(10),  # noqa: E501
+        "p_write": rng.randrange(2), "p_index": rng.randrange(4), "p_src": rng.choice(("a", "b")), "g_index": rng.randrange(4),  # noqa: E501
         "g_neg": rng.randrange(2), "g_sel": rng.randrange(2), "stage_w": rng.choice(("none", "R", "L")),
         "stage_wi": rng.randrange(4), "stage_1": rng.randrange(4), "stage_2": rng.randrange(4),
     }  # fmt: skip
@@ -68,7 +69,15 @@ def _fields(rng: Random, index: int, count: int) -> dict[str, int | str]:
             target = rng.randrange(index + 1, count)
         f |= {"branch": "bra", "target": target, "back": int(target <= index), "g_branch": int(rng.random() < 0.8)}
         if rng.random() < 0.6:  # lanes part company
-            f |= {"a_sel": "X", "x": "tid.x", "b_sel": "I", "imm": rng.randrange(0, 5), "b_shift": 0, "p_write": 1, "p_src": "a"}
+            f |= {
+                "a_sel": "X",
+                "x": "tid.x",
+                "b_sel": "I",
+                "imm": rng.randrange(0, 5),
+                "b_shift": 0,
+                "p_write": 1,
+                "p_src": "a",
+            }
             f |= {"g_index": f["p_index"], "load": "none"}
     elif kind < 0.36:
         f |= {"branch": "exit", "g_branch": 1}
@@ -112,4 +121,6 @@ def straight(rng: Random, count: int) -> Launch:
     pool = (ARRAY, ARRAY + 4 * WORDS, *(word(rng) for _ in range(6)))
     rows = {ARRAY // 8 + i: (word(rng), word(rng)) for i in range(WORDS)}
     allocated = {1 + i: (1 << 64) - 1 for i in range(8 * WORDS // 64)}
-    return Launch(Program("straight", tuple(made), 0, pool), (1, 1, 1), (rng.randrange(1, 5), 1, 1), (), rows, allocated)
+    return Launch(
+        Program("straight", tuple(made), 0, pool), (1, 1, 1), (rng.randrange(1, 5), 1, 1), (), rows, allocated
+    )

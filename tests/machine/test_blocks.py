@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from qgpu.isa import tokens
-from qgpu.isa.interpreter import run
 from tests.machine.harness import mismatches
 from tests.machine.random_launches import straight
+
+from qgpu.isa import tokens
+from qgpu.isa.interpreter import run
 
 PROGRAMS, BLOCKS = 256, 40
 

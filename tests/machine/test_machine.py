@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-
-from qgpu.isa.program import Launch, Program
 from tests.machine.harness import DOT, block, mismatches
 from tests.machine.random_launches import launch
+
+from qgpu.isa.program import Launch, Program
 
 EXIT = block(branch="exit")
 ALL = (1 << 64) - 1
@@ -24,7 +24,7 @@ LAUNCHES = {
     "short value": Launch(program(block(c_sel="I", imm=5, d_b=3), EXIT), (2, 1, 1), (9, 1, 1)),
     "a value a lane": Launch(program(block(c_sel="X", x="tid.x", d_b=3), EXIT), (1, 1, 1), (11, 1, 1)),
     "two destinations, wide": Launch(
-        program(block(a_sel="I", imm=32766, b_sel="X", x="tid.x", d_e=4, c_sel="X", d_b=3), EXIT), (1, 1, 1), (128, 1, 1)
+        program(block(a_sel="I", imm=32766, b_sel="X", x="tid.x", d_e=4, c_sel="X", d_b=3), EXIT), (1, 1, 1), (128, 1, 1)  # noqa: E501
     ),
     "back edge": Launch(
         program(block(branch="bra", target=2), EXIT, block(branch="bra", target=1, back=1)), (5, 1, 1), (17, 3, 1)

@@ -64,8 +64,16 @@ class NativeEngine:
 
     def _run(self, ids: Array, answers: Array, written: Array, stops: Array) -> int:
         done: int = run(
-            self._plan, self._units, self._screen, self._memory, ids, answers, written, stops, self._screening,
-            self._rounds
+            self._plan,
+            self._units,
+            self._screen,
+            self._memory,
+            ids,
+            answers,
+            written,
+            stops,
+            self._screening,
+            self._rounds,
         )
         return done
 

@@ -260,8 +260,16 @@ def _mixer(
         at = head * PARTS
         cells["head"].append(np.int32(head))
         cells["rows"].append(
-            np.array([first + at, first + wide + at, first + 2 * wide + at, others[0] + at, others[1] + head,
-            others[2] + head])
+            np.array(
+                [
+                    first + at,
+                    first + wide + at,
+                    first + 2 * wide + at,
+                    others[0] + at,
+                    others[1] + head,
+                    others[2] + head,
+                ]
+            )
         )
         cells["decay"].append(np.array([decay[head], dt_bias[head]]))
         cells["conv"].append(np.stack([taps[part * wide + at : part * wide + at + PARTS] for part in range(3)]))

@@ -176,8 +176,9 @@ def unit_watches(p, u, bf, slack, activity, stage_of, keys, items, always):  # t
     return pairs, lonely
 
 
-def cell_watches(p: Plan, masks: Masks, slack: float, activity: Array, layer_of: Array) -> tuple[list[Array],
-list[int]]:
+def cell_watches(
+    p: Plan, masks: Masks, slack: float, activity: Array, layer_of: Array
+) -> tuple[list[Array], list[int]]:
     """As ``unit_watches``, for the items of memories: (keys, items), items without a watch."""
     live = len(p.dims)
     chosen = np.empty(live, np.int64)

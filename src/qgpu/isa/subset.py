@@ -41,8 +41,8 @@ COMPLETE: Final[dict[str, frozenset[str]]] = {name: frozenset(choices) for name,
 """The whole contract: what the interpreter runs."""
 
 ABSENT_FIELDS: Final = frozenset({"d_o", "load_wide", "store_wide", "yield", "collect_parity", "publish_parity"})
-"""Fields that must be zero in a block the circuits are to run. One rule besides: a predicate written from ALU B's operands
-(``p_src`` b) compares the first operand of unit M, so that ``m_op`` must be ``first`` there."""
+"""Fields that must be zero in a block the circuits are to run. One rule besides: a predicate written from ALU B's
+operands (``p_src`` b) compares the first operand of unit M, so that ``m_op`` must be ``first`` there."""
 
 
 def faults(fields: dict[str, int]) -> list[str]:

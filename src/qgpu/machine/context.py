@@ -1,6 +1,7 @@
 """Where a token stands: its own fields, the marker before it, its place after the marker, the block and quad that run.
 
-Everything here is known in the first layers. A marker writes its fields into a row that every later token reads; the last
+Everything here is known in the first layers. A marker writes its fields into a row that every later token reads; the
+last
 EXEC has a row of its own, since it must survive VAL, MEM and MASK. How many DATA have come since the marker is told by
 delays alone: a delay of three tokens on top of another reaches as far as VALW needs.
 """
@@ -18,6 +19,7 @@ from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
 from qgpu.isa import encoding, tokens
 from qgpu.machine.parts import Context, Ranks, TokenFields, Writes
+from qgpu.machine.results import equals
 
 MARKERS = ("EXEC", "MEM", "READ", "PROGRAM", "ALLOC", "PARAM", "THREADS", "VAL", "VALW", "GRID", "CTA")
 POSITIONS = 8
@@ -125,7 +127,7 @@ def _lane_values(
         short = ~wide
 
         def choose(name: str, *cases: tuple[Expr, ...]) -> Expr:
-            return b.sum_of(name, [(total(c), lambda n, k=len(c): int(n == k)) for c in cases if _possible(c)], 0, 1)  # type: ignore[misc]
+            return b.sum_of(name, [(total(c), equals(len(c))) for c in cases if _possible(c)], 0, 1)
 
         with b.scope(f"lane{lane}"):
             low = [

@@ -1,6 +1,7 @@
 """The next token: what follows an EXEC, its values, its memory rows, a mask, a CTA (docs/machine.md, rules 0 to 8).
 
-Every possible next token is a condition and a 17-bit word; the conditions exclude each other, and one mux makes the output
+Every possible next token is a condition and a 17-bit word; the conditions exclude each other, and one mux makes the
+output
 code of them.
 """
 
@@ -63,7 +64,12 @@ def control(b: Builder, ctx: Context, path: Datapath) -> Word:
                          (named, has_early, ~is_early_register))  # fmt: skip
         first = any_of(b, "of.first", (marker["VALW"], ~has_early), (marker["VALW"], has_early, is_early_register))
         runs = b.and_("exec.runs", execute, ~path.fault)
-        full = b.sum_of("wide.full", [(at[2 * k] + b.lookup(f"count.is{k}.late", ctx.ranks.count, equals(k)), equals(2)) for k in (3, 4)], 0, 1)
+        full = b.sum_of(
+            "wide.full",
+            [(at[2 * k] + b.lookup(f"count.is{k}.late", ctx.ranks.count, equals(k)), equals(2)) for k in (3, 4)],
+            0,
+            1,
+        )
         going = b.and_("wide.going", marker["VALW"], ~full)
         whole = b.and_("wide.whole", marker["VALW"], full)
         begins = [any_of(b, f"begins{n}", (marker["VAL"], at[0], x)) for n, x in enumerate((of_early, of_late))]
@@ -71,7 +77,7 @@ def control(b: Builder, ctx: Context, path: Datapath) -> Word:
         for name, shape, mine in (("early", early_form, of_early), ("late", late_form, of_late)):
             longer, complete = _longer(b, name, shape.length, at)
             short = b.and_(f"{name}.short", mine, data, ~marker["VALW"])
-            more.append(any_of(b, f"{name}.goes.on", (runs, mine, ~shape.wide), (begins[name == "late"],), (short, longer),
+            more.append(any_of(b, f"{name}.goes.on", (runs, mine, ~shape.wide), (begins[name == "late"],), (short, longer),  # noqa: E501
                                (going, mine)))  # fmt: skip
             done.append(b.and_(f"{name}.is.done", short, complete))
         first_wide = any_of(b, "first.wide", (runs, of_early, early_form.wide), (runs, of_late, late_form.wide))
@@ -124,9 +130,7 @@ def control(b: Builder, ctx: Context, path: Datapath) -> Word:
         return b.mux("code", choices)
 
 
-def _values(
-    b: Builder, name: str, more: Expr, shape: Form, select: HalfSelect, words: Sequence[Word]
-) -> list[Choice]:
+def _values(b: Builder, name: str, more: Expr, shape: Form, select: HalfSelect, words: Sequence[Word]) -> list[Choice]:
     chosen = halves(b, f"{name}.half", more, shape, select)
     choices: list[Choice] = []
     for (low, high), word in zip(chosen, words, strict=True):
@@ -135,7 +139,8 @@ def _values(
 
 
 def _row_choices(b: Builder, at: Bits, on: Expr, data: Word, long: tuple[Expr, Expr]) -> list[Choice]:
-    """The quarters of a row: low word's halves, then the high word's. The second DATA is the high word if both are short."""
+    """The quarters of a row: low word's halves, then the high word's. The second DATA is the high word if both are
+    short."""
     low, high = long
     return [
         (b.and_("row.word0", on, at[0]), data[0:16]),

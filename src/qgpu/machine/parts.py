@@ -1,7 +1,9 @@
 """What the parts of the machine hand to one another: named words between context, datapath and control.
 
-Every token runs through all parts; ``Context`` says what the token is and where it stands, ``Datapath`` is what the last
-EXEC's block computes with the present registers (meaningful at an EXEC token, harmless elsewhere), ``control`` writes the
+Every token runs through all parts; ``Context`` says what the token is and where it stands, ``Datapath`` is what the
+last
+EXEC's block computes with the present registers (meaningful at an EXEC token, harmless elsewhere), ``control`` writes
+the
 next token. Lists of four are one entry a lane. Bits are 0/1 expressions, words little-endian.
 """
 
@@ -18,7 +20,8 @@ Bits = Sequence[Expr]
 
 @dataclass(frozen=True, eq=False)
 class TokenFields:
-    """Straight from the embedding, zero where the token has no such field. ``kind``: name -> 1 at tokens of that kind."""
+    """Straight from the embedding, zero where the token has no such field. ``kind``: name -> 1 at tokens of that
+    kind."""
 
     kind: Mapping[str, Expr]
     payload: Word  # 16, DATA
@@ -33,10 +36,13 @@ class TokenFields:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """``marker``: kind -> 1 while that marker's DATA (or itself) runs; ``row``, ``sub``, ``register``, ``block``, ``quad``
+    """``marker``: kind -> 1 while that marker's DATA (or itself) runs; ``row``, ``sub``, ``register``, ``block``,
+    ``quad``
     are the marker's fields. ``position[d]``: 1 at the d-th DATA after the marker (d = 0: at the marker), d <= 8.
-    ``payloads[t]``: the payload t tokens ago, 0..3. ``exec_block``, ``exec_quad``: of the last EXEC, this token included.
-    ``rom``: field name (isa.encoding) -> word, of the last EXEC's block. ``active``, ``leader``: the last EXEC's quad's mask
+    ``payloads[t]``: the payload t tokens ago, 0..3. ``exec_block``, ``exec_quad``: of the last EXEC, this token
+    included.
+    ``rom``: field name (isa.encoding) -> word, of the last EXEC's block. ``active``, ``leader``: the last EXEC's
+    quad's mask
     and leader. ``start``: 1 at GO and CTA."""
 
     token: TokenFields
@@ -90,7 +96,8 @@ class Datapath:
     """At an EXEC: ``early[lane]``, ``late[lane]`` (32 bits each); ``guard[lane]``; ``taken[lane]``: the branch field's
     action holds for an active lane (active, and guard true or not asked for); ``store_lane[lane]``: the lane stores or
     does an atomic; ``store_address[lane]`` (14); ``fault``: 1 if the block faults, with ``fault_cause`` (4) and
-    ``fault_lane`` (2), already by priority. At MEM and READ: ``row`` (64 bits) is the memory row the token names, before
+    ``fault_lane`` (2), already by priority. At MEM and READ: ``row`` (64 bits) is the memory row the token names,
+    before
     anything this token writes."""
 
     early: Sequence[Word]

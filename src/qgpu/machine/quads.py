@@ -1,6 +1,7 @@
 """Which quad runs next, on which lanes, from where: lane PCs, the group stored at each EXEC, the summary of all quads.
 
-A quad's lanes are four memories, so that an EXEC writes its active lanes only. The group (the live lanes at the lowest PC)
+A quad's lanes are four memories, so that an EXEC writes its active lanes only. The group (the live lanes at the
+lowest PC)
 is computed at the quad's own EXEC and kept below. Summaries are kept negated, so that a wiped row means a fresh quad.
 """
 
@@ -20,8 +21,10 @@ from qgpu.machine.results import any_of
 
 @dataclass(frozen=True, eq=False)
 class Quads:
-    """``some``: a quad can run; ``quad`` (5): which one; ``pc`` (8), ``pair`` (5, index of mask and leader) of its group;
-    ``masks``: the group differs from its mask, so that MASK comes first. ``leader_pc`` (8): at MASK, the PC of its leader."""
+    """``some``: a quad can run; ``quad`` (5): which one; ``pc`` (8), ``pair`` (5, index of mask and leader) of its
+    group;
+    ``masks``: the group differs from its mask, so that MASK comes first. ``leader_pc`` (8): at MASK, the PC of its
+    leader."""
 
     some: Expr
     quad: Word
@@ -113,5 +116,3 @@ def _next(b: Builder, ctx: Context, over: Expr, event: Expr) -> tuple[Bits, Expr
         runs = [b.and_(f"runs{j}", exists[j], ~done[j]) for j in range(count)]
         after = [any_of(b, f"after{j}", (event, here[j]), (~event, here[(j + 1) % count])) for j in range(count)]
         return w.lowest_set_after(b, "quad", runs, after), b.or_("some", *runs)
-
-

@@ -114,7 +114,8 @@ def half_select(b: Builder, ctx: Context) -> HalfSelect:
 
 
 def halves(b: Builder, name: str, more: Expr, shape: Form, select: HalfSelect) -> list[tuple[Expr, Expr]]:
-    """(low, high) of each lane: 1 if the next DATA is that half, given that a DATA of this buffer follows (``more``)."""
+    """(low, high) of each lane: 1 if the next DATA is that half, given that a DATA of this buffer follows
+    (``more``)."""
     return [
         (
             any_of(b, f"{name}.lane{i}.low", (more, select.low[i]), (more, select.low_narrow[i], shape.narrow)),

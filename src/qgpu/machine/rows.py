@@ -1,6 +1,7 @@
 """Memory rows on their way out: which lanes store, what a MEM's row becomes, and how many DATA it takes.
 
-At an EXEC the store lanes, their rows and which of them share a row go into one deep row. At a MEM the old row is kept in
+At an EXEC the store lanes, their rows and which of them share a row go into one deep row. At a MEM the old row is
+kept in
 another, since the first DATA already overwrites it above. Plain stores to one row are merged, the highest lane last;
 atomics go one lane at a time.
 """
@@ -23,7 +24,8 @@ PAIRS = tuple((i, j) for j in range(4) for i in range(j))
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """``any``: the EXEC has a lane that starts a MEM. ``first``: one-hot, the first such lane; ``next``: one-hot, the first
+    """``any``: the EXEC has a lane that starts a MEM. ``first``: one-hot, the first such lane; ``next``: one-hot, the
+    first
     one above the present MEM's lane. ``row[lane]`` (11). ``data`` (64): the present MEM's or READ's row as it will be.
     ``length[n - 1]``: 1 if n DATA say it all; ``long``: (low word, high word)
     is more than its low half sign-extended."""
@@ -58,7 +60,7 @@ def rows(b: Builder, ctx: Context, path: Datapath, late: Sequence[Word]) -> Rows
             b.and_("length3", long_low, ~long_high),
             long_high,
         ]
-        return Rows(b.or_("any", issue), w.lowest_set(b, "first", issue.bits), w.lowest_set(b, "next", after), row, data,
+        return Rows(b.or_("any", issue), w.lowest_set(b, "first", issue.bits), w.lowest_set(b, "next", after), row, data,  # noqa: E501
                     length, (long_low, long_high))  # fmt: skip
 
 
@@ -74,7 +76,9 @@ def _stores(b: Builder, ctx: Context, path: Datapath) -> dict[str, Word]:
     issue = []
     for j in range(4):
         lower = total(x for (_, k), x in zip(PAIRS, blocked, strict=True) if k == j)
-        issue.append(any_of(b, f"issue{j}", (path.store_lane[j], atomic), (path.store_lane[j], ~atomic, *_none(b, j, lower))))
+        issue.append(
+            any_of(b, f"issue{j}", (path.store_lane[j], atomic), (path.store_lane[j], ~atomic, *_none(b, j, lower)))
+        )
     fields = [
         Field("issue", Word("issue", tuple(issue))),
         Field("store", Word("store", tuple(path.store_lane))),

@@ -56,9 +56,7 @@ def load_of_token(b: Builder, ctx: Context, writes: Writes, address: Word, loads
     return b.mux("load.lane0", [((loads, ~address[2]), low), ((loads, address[2]), high)]), low + high
 
 
-def stage_registers(
-    b: Builder, ctx: Context, data: Sequence[Word], writes: Expr
-) -> tuple[list[Word], list[Word]]:
+def stage_registers(b: Builder, ctx: Context, data: Sequence[Word], writes: Expr) -> tuple[list[Word], list[Word]]:
     """S1 and S2 a lane: a row holds one stage register of two lanes."""
     ports: list[list[Word]] = []
     for port in ("stage_1", "stage_2"):
