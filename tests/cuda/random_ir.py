@@ -42,11 +42,11 @@ CONSTANTS = (0, 1, 2, 3, 4, 7, 8, 255, 0x7FFF, 0x8000, 0xFFFF, 0x12345, 0x7FFFFF
 class Maker:
     """``function``: the one of this seed. ``words``: how many 32-bit registers it plays with."""
 
-    def __init__(self, seed: int, words: int = 6) -> None:
+    def __init__(self, seed: int, words: int = 6, flags: int = 2) -> None:
         self.random = random.Random(seed)
         self.words = [Reg(f"w{k}", Type.B32) for k in range(words)]
         self.halves = [Reg(f"h{k}", Type.B16) for k in range(2)]
-        self.flags = [Reg(f"f{k}", Type.PRED) for k in range(2)]
+        self.flags = [Reg(f"f{k}", Type.PRED) for k in range(flags)]
         self.index = Reg("i", Type.B32)
         self.counters = 0
         self.blocks: list[BasicBlock] = []

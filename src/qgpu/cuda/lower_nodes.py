@@ -31,6 +31,8 @@ SWAPPED: dict[str, str] = {"eq": "eq", "ne": "ne", **_pairs("lt gt", "le ge")}
 """Condition -> the one that says the same of the operands in the other order."""
 INVERTED: dict[str, str] = {"eq": "ne", "ne": "eq", **_pairs("lt ge", "le gt")}
 """Condition -> its opposite."""
+NEUTRAL = frozenset({"add", "sub", "or", "xor"})
+"""ALU operations whose second operand changes nothing if it is 0."""
 MULTIPLIES = frozenset({"mul.lo", "mulhi.s", "mulhi.u"})
 SMALL_SHIFT = 3
 
@@ -116,7 +118,21 @@ class Graph:
                 return b
             if op in ("add", "and", "or", "xor") and a.kind == "alu" and a.name == op and a.args[1].kind == "const":
                 return self.alu(op, a.args[0], self.const(ALU[op](a.args[1].value, b.value)))
+        for value, choice in ((a, b), (b, a)) if op in NEUTRAL and op != "sub" else ((a, b),):
+            if op in NEUTRAL and choice.kind == "select" and any(way.kind == "const" for way in choice.args[:2]):
+                chosen = self.unless_zero(op, value, choice)
+                if chosen is not None:
+                    return chosen
         return self._make(Node("alu", op, (a, b), uniform=a.uniform and b.uniform))
+
+    def unless_zero(self, op: str, value: Node, choice: Node) -> Node | None:
+        """value op (p ? x : 0) as p ? value op x : value, which unit M, ALU B and a guard do at once."""
+        yes, no, predicate = choice.args
+        if no.kind == "const" and no.value == 0:
+            return self.select(self.alu(op, value, yes), value, predicate, choice.negated)
+        if yes.kind == "const" and yes.value == 0:
+            return self.select(value, self.alu(op, value, no), predicate, choice.negated)
+        return None
 
     def m(self, op: str, a: Node, b: Node) -> Node:
         if a.kind == b.kind == "const":

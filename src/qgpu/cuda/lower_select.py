@@ -105,7 +105,7 @@ class Selector(Placer):
 
     def can_stage(self, node: Node) -> bool:
         """Whether a value can be and is of use in a stage register: addresses and shifted operands read none."""
-        made = node.kind in ("load", "alu") or small_shift(node) is not None
+        made = node.kind in ("load", "alu", "reg") or small_shift(node) is not None
         return self.stages and made and node not in self.addresses
 
     @cached_property
@@ -135,8 +135,8 @@ class Selector(Placer):
         # A predicate cannot be copied; what is made of it can be computed before.
         users = [node for other in (*waiting, *end) for node in self.tree(other.request) if leaf in node.args]
         for node in sorted({leaf} if leaf.kind == "reg" else set(users), key=by_order):
-            if node.kind != "cmp" and node not in cut.registers:
-                cut = self.plan(cut, ToRegister(node, self.register(node)))
+            if node.kind != "cmp":
+                cut = self.hold(cut, node)
         return cut, goal
 
     def reads_leaf(self, cut: Cut, request: Request, register: Reg, known: set[Node]) -> bool:
@@ -144,7 +144,8 @@ class Selector(Placer):
         seen: set[Node] = set()
         while waiting:
             node = waiting.pop()
-            if node in seen or node in known or node in cut.registers or node in cut.predicates:
+            there = node in cut.registers or node in cut.stages or node in cut.predicates
+            if there or node in seen or node in known:
                 continue
             seen.add(node)
             if node.leaf and node.register == register:
