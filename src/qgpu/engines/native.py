@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from qgpu.engines.native_kernel import POSITION, TICK, Memory, make_memory, run
+from qgpu.engines.native_kernel import MAX_SAMPLES, POSITION, SAMPLES, TICK, Memory, make_memory, run
 from qgpu.engines.native_plan import PARTS, Plan, make_plan
 from qgpu.engines.native_screen import make_screen
 from qgpu.engines.native_units import make_units
@@ -46,6 +46,7 @@ class NativeEngine:
         self._plan: Plan = make_plan(network)
         self._units = make_units(self._plan, self._rounds)
         self._screen = make_screen(self._plan, self._units, self._rounds)
+        self._tuned = False
         self._memory: Memory = make_memory(self._plan, self._units, self._screen)
         layer_of = np.repeat(np.arange(self._plan.layers), np.diff(self._plan.cell_ptr))
         places = zip(layer_of.tolist(), self._plan.cell_head.tolist(), strict=True)
@@ -62,7 +63,16 @@ class NativeEngine:
         m.ring_kind[:] = 0
         m.count[POSITION] = 0
 
+    def _tune(self) -> None:
+        """Choose watches anew, once it is known which signals are rarely on. Changes what is looked at, never a
+        result."""
+        if not self._tuned and self._memory.count[SAMPLES] >= MAX_SAMPLES:
+            share = self._memory.activity / np.float32(MAX_SAMPLES)
+            self._screen = make_screen(self._plan, self._units, self._rounds, share)
+            self._tuned = True
+
     def _run(self, ids: Array, answers: Array, written: Array, stops: Array) -> int:
+        self._tune()
         done: int = run(
             self._plan,
             self._units,
@@ -129,7 +139,7 @@ class NativeEngine:
         m.used[:] = 0
         m.used.reshape(-1)[rows] = 1
         m.state.reshape(-1, PARTS)[rows] = values
-        tick = m.count[TICK]  # goes on: what was looked at since must not pass for looked at again
+        own = m.count[[TICK, SAMPLES]]  # go on: what was looked at since must not pass for looked at again
         for name in KEPT:
             getattr(m, name)[...] = kept[name]
-        m.count[TICK] = tick
+        m.count[[TICK, SAMPLES]] = own

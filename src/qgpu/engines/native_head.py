@@ -68,7 +68,7 @@ def make_head(head: Lookup, remap: Array) -> HeadPlan:
         return plain
     inputs = np.column_stack([np.ones(len(codes)), *bits])
     regular = np.flatnonzero(~odd)
-    sample = regular[:: max(1, len(regular) // 4096)]
+    sample = np.random.default_rng(0).permutation(regular)[:4096]  # a regular step would miss the low bits
     solved = np.linalg.lstsq(inputs[sample], codes[sample].astype(np.float64), rcond=None)[0]
     solved = np.round(solved * 2) / 2
     odd |= np.any(inputs @ solved != codes, axis=1)

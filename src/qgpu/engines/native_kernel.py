@@ -22,8 +22,9 @@ from qgpu.engines.native_screen import SILENT, Screen
 from qgpu.engines.native_units import Units
 from qgpu.engines.protocol import Array
 
+MAX_SAMPLES, SAMPLE_EVERY = 256, 13  # tokens at which it is counted which signals are on
 SCALE_SLACK = 2.0**-10  # bfloat16 rounds away an RMS that is off by less
-TOUCHED, IRREGULAR, POSITION, TICK = range(4)  # of Memory.count
+IRREGULAR, POSITION, TICK, SAMPLES = range(4)  # of Memory.count
 
 
 class Memory(NamedTuple):
@@ -51,8 +52,10 @@ class Memory(NamedTuple):
     level: Array  # float32, value of each term of the masks
     todo: Array  # int32 [U]
     stamp: Array  # int64 [U]: tick at which a unit was last looked at
+    scaled: Array  # float64 [J], scratch of the head
     energy: Array  # float64 [1], sum of the squared residual
     count: Array  # int64 [4]
+    activity: Array  # float32 [2 * layers * L]: at how many sampled tokens a dim was on
 
 
 def make_memory(p: Plan, u: Units, k: Screen) -> Memory:
@@ -64,10 +67,9 @@ def make_memory(p: Plan, u: Units, k: Screen) -> Memory:
         np.zeros(live, u8), np.zeros(live, f32), np.zeros((p.layers, 4, live), f32), np.zeros((p.layers, 4), i64),
         np.zeros((p.layers, 4), f32), np.zeros((cells, PARTS, PARTS), f32), np.zeros((cells, PARTS), u8),
         np.zeros(cells, u8), np.zeros(PARTS, i64), np.zeros(PARTS, f32), np.zeros(PARTS, f32), np.zeros(PARTS, f32),
-        np.arange(PARTS, dtype=i64),
-        np.zeros(2, np.uint64), np.zeros(max(1, terms), f32), np.zeros(units, i32), np.zeros(units, i64), np.zeros(1,
-        np.float64),
-        np.zeros(4, i64),
+        np.arange(PARTS, dtype=i64), np.zeros(2, np.uint64), np.zeros(max(1, terms), f32), np.zeros(units, i32),
+        np.zeros(units, i64), np.zeros(len(p.head.dims), np.float64), np.zeros(1, np.float64), np.zeros(4, i64),
+        np.zeros(2 * p.layers * live, f32),
     )  # fmt: skip
 
 
@@ -148,6 +150,9 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
     slot = m.count[POSITION] & 3
     m.count[TICK] += 1
     tick = m.count[TICK]
+    sampled = m.count[SAMPLES] < MAX_SAMPLES and tick % SAMPLE_EVERY == 0
+    if sampled:
+        m.count[SAMPLES] += 1
     for stage in range(2 * p.layers):
         layer = stage >> 1
         is_mixer = stage & 1 == 0
@@ -157,10 +162,17 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
         ratio = F32(inverse / F32(p.scale0))
         rho = F32(1) if bf else ratio
         touched = 0
+        if sampled:
+            activity = m.activity
+            for d in range(live):
+                if abs(x[d]) > slack:
+                    activity[stage * live + d] += F32(1)
         if not (anchored and plain[stage] and (not bf or abs(ratio - F32(1)) < F32(SCALE_SLACK))):
             plain_norm(p, m, stage, inverse, bf)
             if is_mixer:
-                m.ring[layer, slot] = m.normed
+                ring, normed = m.ring, m.normed
+                for d in range(live):
+                    ring[layer, slot, d] = normed[d]
                 m.ring_kind[layer, slot] = EXPLICIT
                 touched = mixer(p, k, m, layer, False, m.normed, EXPLICIT, F32(1), slot, bf)
             else:
@@ -282,7 +294,7 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
 def logit(h, scaled, shift, token):  # type: ignore[no-untyped-def]
     total = shift
     codes = h.codes
-    for j in range(len(scaled)):
+    for j in range(codes.shape[1]):
         total += np.float64(codes[token, j]) * scaled[j]
     return total
 
@@ -294,7 +306,7 @@ def argmax(p, m, bf):  # type: ignore[no-untyped-def]
     dims, mix, table, odd = h.dims, h.mix, h.table, h.odd
     scales, offsets, norms = h.scales, h.offsets, p.norms
     inverse = F32(F32(1) / F32(sqrt(F32(m.energy[0] / p.hidden) + F32(p.eps))))
-    scaled = np.empty(len(dims), np.float64)
+    scaled = m.scaled
     shift = np.float64(0)
     for j in range(len(dims)):
         v = np.float64(rounded(m.x[dims[j]] * inverse * norms[2 * p.layers, dims[j]], bf))

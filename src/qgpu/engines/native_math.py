@@ -9,8 +9,8 @@ import numpy as np
 
 F32 = np.float32
 
-# A function that only compiled code calls: it needs no wrapper for Python, and its code goes into its caller's cache. It
-# makes no arrays, so the caller's references are enough: counting them anew costs more than the arithmetic.
+# A function that only compiled code calls: it needs no wrapper for Python, and its code goes into its caller's
+# cache. It makes no arrays, so the caller's references are enough: counting them anew costs more than the arithmetic.
 compiled = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, error_model="numpy")
 
 
