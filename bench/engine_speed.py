@@ -102,8 +102,9 @@ def main() -> None:
             bare(lambda text: print(text, flush=True))[0].save(path)
         shape = Network.load(path).shape
         print(f"{path.name}: {shape.layers} layers, hidden {shape.hidden}, {shape.vocabulary:,} ids")
-        print("dtype        weights   load s  ready s  prefill t/s  decode t/s  wrong      snapshot ms  peak MiB",
-        flush=True) for dtype, cold in (("bfloat16", True), ("bfloat16", False), ("float32", False)):
+        print("dtype        weights   load s  ready s  prefill t/s  decode t/s  wrong      snapshot ms  peak MiB")
+        sys.stdout.flush()
+        for dtype, cold in (("bfloat16", True), ("bfloat16", False), ("float32", False)):
             environment = os.environ | ({"NUMBA_CACHE_DIR": str(Path(folder) / "cold")} if cold else {})
             command = [sys.executable, __file__, "--launches", str(options.launches), "--measure", str(path), dtype]
             subprocess.run(command, env=environment, check=True)
