@@ -139,6 +139,7 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
     x, y, y_list, y_flag, odd_list, odd_flag = m.x, m.y, m.y_list, m.y_flag, m.odd_list, m.odd_flag
     stage_ptr, watch_dim, watch_ptr, watch_item = k.stage_ptr, k.watch_dim, k.watch_ptr, k.watch_item
     full_ptr, full_item, always_ptr, always_item = k.full_ptr, k.full_item, k.always_ptr, k.always_item
+    last_read = k.last_read
     rptr, rdim, rval, const = p.rows.rptr, p.rows.rdim, p.rows.rval, p.rows.const
     unit_rows, member_ptr, member, low, per_step = u.rows, u.member_ptr, u.member, u.low, u.per_step
     size, first, entry_ptr, entry_dim, entry_val = u.size, u.first, u.entry_ptr, u.entry_dim, u.entry_val
@@ -194,7 +195,7 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
             for n in range(odd):
                 dim = odd_list[n]
                 v = x[dim]
-                if abs(v) <= slack or abs(v - F32(1)) <= slack:
+                if abs(v) <= slack or abs(v - F32(1)) <= slack or stage > last_read[dim]:
                     odd_flag[dim] = 0
                     continue
                 odd_list[kept] = dim
@@ -281,7 +282,7 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
             y_flag[dim] = 0
             x[dim] = new
             energy += np.float64(new) * new - np.float64(old) * old
-            if abs(new) > slack and abs(new - F32(1)) > slack and not odd_flag[dim]:
+            if abs(new) > slack and abs(new - F32(1)) > slack and not odd_flag[dim] and last_read[dim] > stage:
                 odd_flag[dim] = 1
                 odd_list[odd] = dim
                 odd += 1

@@ -45,6 +45,7 @@ class Screen(NamedTuple):
     watch_item: Array
     full_ptr: Array  # everything that reads the dim at all
     full_item: Array
+    last_read: Array  # int32 [L]: the last stage at which anything reads the dim
     always_ptr: Array  # by stage
     always_item: Array
     masks: Masks
@@ -258,11 +259,13 @@ def make_screen(p: Plan, u: Units, bf: bool, activity: Array | None = None) -> S
     watch_ptr, watch_item = _grouped(watch_key, watch_item, stages * live)
     full_ptr, full_item = _grouped(full >> 24, full & 0xFFFFFF, stages * live)
     always_ptr, always_item = _grouped(*(np.concatenate(x) for x in zip(*alone, strict=True)), stages)
+    last_read = np.full(live, -1, np.int32)
+    np.maximum.at(last_read, (full >> 24) % live, ((full >> 24) // live).astype(np.int32))
     watched = np.flatnonzero(np.diff(watch_ptr))
     return Screen(
         slack, pointers(watched // live, stages), (watched % live).astype(np.int32),
         np.append(watch_ptr[watched], len(watch_item)).astype(np.int32), watch_item,
-        full_ptr, full_item, always_ptr, always_item,
+        full_ptr, full_item, last_read, always_ptr, always_item,
         masks,
         pointers(past // live, p.layers), (past % live).astype(np.int32),
     )  # fmt: skip
