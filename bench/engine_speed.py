@@ -23,6 +23,8 @@ import numpy as np
 
 from qgpu.foundry.network import Network, Shape
 
+WARM = "import sys; from qgpu.engines.native import NativeEngine; NativeEngine(sys.argv[1]).feed([0])"
+
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the launches are those of the machine's tests
 
 
@@ -104,6 +106,7 @@ def main() -> None:
         print(f"{path.name}: {shape.layers} layers, hidden {shape.hidden}, {shape.vocabulary:,} ids")
         print("dtype        weights   load s  ready s  prefill t/s  decode t/s  wrong      snapshot ms  peak MiB")
         sys.stdout.flush()
+        subprocess.run([sys.executable, "-c", WARM, str(path)], check=True)
         for dtype, cold in (("bfloat16", True), ("bfloat16", False), ("float32", False)):
             environment = os.environ | ({"NUMBA_CACHE_DIR": str(Path(folder) / "cold")} if cold else {})
             command = [sys.executable, __file__, "--launches", str(options.launches), "--measure", str(path), dtype]

@@ -47,7 +47,8 @@ class Memory(NamedTuple):
     what: Array
     held: Array  # float32 [128]
     value: Array  # float32 [128]
-    every: Array  # int64 [128]: 0 to 127
+    every: Array  # int64 [128]
+    rest: Array  # float32 [128]
     maybe: Array  # uint64 [2]
     level: Array  # float32, value of each term of the masks
     todo: Array  # int32 [U]
@@ -67,7 +68,8 @@ def make_memory(p: Plan, u: Units, k: Screen) -> Memory:
         np.zeros(live, u8), np.zeros(live, f32), np.zeros((p.layers, 4, live), f32), np.zeros((p.layers, 4), i64),
         np.zeros((p.layers, 4), f32), np.zeros((cells, PARTS, PARTS), f32), np.zeros((cells, PARTS), u8),
         np.zeros(cells, u8), np.zeros(PARTS, i64), np.zeros(PARTS, f32), np.zeros(PARTS, f32), np.zeros(PARTS, f32),
-        np.arange(PARTS, dtype=i64), np.zeros(2, np.uint64), np.zeros(max(1, terms), f32), np.zeros(units, i32),
+        np.zeros(PARTS, i64), np.zeros(PARTS, f32), np.zeros(2, np.uint64), np.zeros(max(1, terms), f32),
+        np.zeros(units, i32),
         np.zeros(units, i64), np.zeros(len(p.head.dims), np.float64), np.zeros(1, np.float64), np.zeros(4, i64),
         np.zeros(2 * p.layers * live, f32),
     )  # fmt: skip

@@ -103,6 +103,21 @@ def evaluate_terms(low, high, term_ptr, dim, ratio, x, level):  # type: ignore[n
 
 
 @compiled
+def mean_square(values, bf):  # type: ignore[no-untyped-def]
+    """Round 128 values in place; the mean of their squares. Four sums side by side, as one would wait for itself."""
+    a, b, c, d = F32(0), F32(0), F32(0), F32(0)
+    for j in range(0, PARTS, 4):
+        v0, v1 = rounded(values[j], bf), rounded(values[j + 1], bf)
+        v2, v3 = rounded(values[j + 2], bf), rounded(values[j + 3], bf)
+        values[j], values[j + 1], values[j + 2], values[j + 3] = v0, v1, v2, v3
+        a += v0 * v0
+        b += v1 * v1
+        c += v2 * v2
+        d += v3 * v3
+    return ((a + b) + (c + d)) / F32(PARTS)
+
+
+@compiled
 def selectable(part, ptr, term, need, on, off, never, level, slack, out):  # type: ignore[no-untyped-def]
     """Which rows of a key or query may be other than zero, into uint64 [2]. Whether any. See native_masks."""
     left0, left1 = ~never[part, 0], ~never[part, 1]
@@ -135,6 +150,10 @@ def mixer(p, k, m, layer, screened, vector, kind, rho, slot, bf):  # type: ignor
     ring, ring_kind, ring_rho = m.ring[layer], m.ring_kind[layer], m.ring_rho[layer]
     cell_rows, conv, cell_decay, gated_norm = p.cell_rows, p.conv, p.cell_decay, p.gated_norm
     out_ptr, out_dim, out_val = p.out_ptr, p.out_dim, p.out_val
+    read_ptr, read_dim, read_gate = p.read_ptr, p.read_dim, p.read_gate
+    steady = kind == BASELINE and rho == 1  # what the anchors give is just what the plan has
+    values = k.values
+    value_tap, value_dim, value_off, value_on = values.tap, values.dim, values.off, values.on
     masks = k.masks
     mask_ptr, term, need, on, off, never = masks.ptr, masks.term, masks.need, masks.on, masks.off, masks.never
     level, slack = m.level, F32(masks.slack)
@@ -143,6 +162,7 @@ def mixer(p, k, m, layer, screened, vector, kind, rho, slot, bf):  # type: ignor
         vector,
                        level)  # fmt: skip
     events, all_state, all_used, where, what, held = m.events, m.state, m.used, m.where, m.what, m.held
+    what_rest = m.rest
     value, every, maybe, y, y_flag, y_list = m.value, m.every, m.maybe, m.y, m.y_flag, m.y_list
     maybe[:] = ALL
     touched = 0
@@ -175,8 +195,28 @@ def mixer(p, k, m, layer, screened, vector, kind, rho, slot, bf):  # type: ignor
                     if used[where[n]]:
                         for j in range(PARTS):
                             held[j] += what[n] * state[where[n], j]
-                channels(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 2], conv[cell, 2], every, PARTS,
-                         vector, kind, rho, ring, ring_kind, ring_rho, slot, bf, value)  # fmt: skip
+                rest = 0
+                for j in range(PARTS):
+                    tap = value_tap[cell, j]
+                    v = F32(2)
+                    dim = value_dim[cell, j]
+                    if steady and tap == 3:
+                        v = vector[dim] if dim >= 0 else F32(0)
+                    elif steady and tap >= 0:
+                        at = (slot + 1 + tap) & 3
+                        if ring_kind[at] == BASELINE and ring_rho[at] == 1:
+                            v = ring[at, dim] if dim >= 0 else F32(0)
+                    if v == 0:
+                        value[j] = value_off[cell, j]
+                    elif v == 1:
+                        value[j] = value_on[cell, j]
+                    else:
+                        every[rest] = j
+                        rest += 1
+                channels(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 2], conv[cell, 2], every, rest,
+                         vector, kind, rho, ring, ring_kind, ring_rho, slot, bf, what_rest)  # fmt: skip
+                for n in range(rest):
+                    value[every[n]] = what_rest[n]
                 for j in range(PARTS):
                     held[j] = (value[j] - held[j]) * beta
                 for n in range(count):
@@ -199,21 +239,25 @@ def mixer(p, k, m, layer, screened, vector, kind, rho, slot, bf):  # type: ignor
                     for j in range(PARTS):
                         held[j] += q * state[where[n], j]
             if some:
-                square = F32(0)
-                for j in range(PARTS):
-                    held[j] = rounded(held[j], bf)
-                    square += held[j] * held[j]
-                scale = F32(F32(1) / F32(sqrt(square / F32(PARTS) + F32(p.eps))))
-                for j in range(PARTS):
+                scale = F32(F32(1) / F32(sqrt(mean_square(held, bf) + F32(p.eps))))
+                last_held, last_gate, last_norm, read = F32(0), F32(0), F32(0), F32(0)
+                for c in range(read_ptr[cell], read_ptr[cell + 1]):
+                    j = read_dim[c]
+                    if held[j] == 0:
+                        continue
+                    gate = read_gate[c]
+                    if gate != gate or not steady:
+                        row = cell_rows[cell, 3] + j
+                        z = row_sum(rptr, rdim, rval, const, aptr, adim, aval, row, vector, kind, rho)
+                        gate = silu(rounded(z, bf))
+                    if gate == 0:
+                        continue
+                    # stored bits are all of one size, so most dims repeat the one before
+                    if held[j] != last_held or gate != last_gate or gated_norm[cell, j] != last_norm:
+                        last_held, last_gate, last_norm = held[j], gate, gated_norm[cell, j]
+                        normed = rounded(last_norm * rounded(last_held * scale, bf), bf)
+                        read = rounded(normed * gate, bf)
                     first, last = out_ptr[cell * PARTS + j], out_ptr[cell * PARTS + j + 1]
-                    if first == last or held[j] == 0:
-                        continue
-                    row = cell_rows[cell, 3] + j
-                    z = rounded(row_sum(rptr, rdim, rval, const, aptr, adim, aval, row, vector, kind, rho), bf)
-                    if z <= F32(-88) or z == 0:
-                        continue
-                    normed = rounded(gated_norm[cell, j] * rounded(held[j] * scale, bf), bf)
-                    read = rounded(normed * silu(z), bf)
                     for e in range(first, last):
                         dim = out_dim[e]
                         y[dim] += out_val[e] * read

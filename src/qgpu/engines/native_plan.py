@@ -68,6 +68,9 @@ class Plan(NamedTuple):
     out_ptr: Array  # int32 [C * 128 + 1], columns of out_proj
     out_dim: Array
     out_val: Array
+    read_ptr: Array  # int32 [C + 1], by cell: the value dims that out_proj reads
+    read_dim: Array
+    read_gate: Array  # float32: SiLU of that dim's z where it depends on the anchors alone, else NaN
     neuron_ptr: Array  # int32 [layers + 1]
     neuron_rows: Array  # int32 [N, 2]: rows of gate and up
     down_ptr: Array  # int32 [N + 1], columns of down_proj
@@ -203,6 +206,8 @@ def make_plan(network: Network) -> Plan:
         norms[-1] += network.vectors["norm.weight"][dims]
 
     out_ptr, out_dim, out_val = _columns(out, cell_ptr[-1] * PARTS)
+    all_rows, cell_rows = rows.build(base), _stack(cells["rows"], (6,), np.int32)
+    read_ptr, read_dim, read_gate = _reads(all_rows, cell_rows, out_ptr)
     down_ptr, down_dim, down_val = _columns(down, neuron_ptr[-1])
     embedding = network.embedding
     codes = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.float32)
@@ -213,15 +218,25 @@ def make_plan(network: Network) -> Plan:
         embed_dims=remap[embedding.dims].astype(np.int32),
         embed_values=(codes * embedding.scales[:, None] + embedding.offsets[:, None]).astype(np.float32),
         embed_codes=np.ascontiguousarray(embedding.codes).view(np.uint8),
-        rows=rows.build(base),
+        rows=all_rows,
         cell_ptr=np.array(cell_ptr, np.int32), cell_head=_stack(cells["head"], (), np.int32),
-        cell_rows=_stack(cells["rows"], (6,), np.int32), cell_decay=_stack(cells["decay"], (2,), np.float32),
+        cell_rows=cell_rows, cell_decay=_stack(cells["decay"], (2,), np.float32),
         conv=_stack(cells["conv"], (3, PARTS, 4), np.float32), gated_norm=_stack(cells["norm"], (PARTS,), np.float32),
-        out_ptr=out_ptr, out_dim=out_dim, out_val=out_val,
+        out_ptr=out_ptr, out_dim=out_dim, out_val=out_val, read_ptr=read_ptr, read_dim=read_dim, read_gate=read_gate,
         neuron_ptr=np.array(neuron_ptr, np.int32), neuron_rows=np.concatenate([np.zeros((0, 2), np.int32), *neurons]),
         down_ptr=down_ptr, down_dim=down_dim, down_val=down_val,
         head=make_head(network.head, remap),
     )  # fmt: skip
+
+
+def _reads(rows: Rows, cell_rows: Array, out_ptr: Array) -> tuple[Array, Array, Array]:
+    """(read_ptr, read_dim, read_gate) of the plan."""
+    column = np.flatnonzero(np.diff(out_ptr))
+    cell, dim = column // PARTS, column % PARTS
+    z_row = cell_rows[cell, 3] + dim
+    z = rows.const[z_row].astype(np.float64)
+    gate = np.where(rows.rptr[z_row] == rows.rptr[z_row + 1], z / (1 + np.exp(-np.clip(z, -700, 700))), np.nan)
+    return pointers(cell, len(cell_rows)), dim.astype(np.int32), gate.astype(np.float32)
 
 
 def _stack(parts: list[Array], size: tuple[int, ...], dtype: type) -> Array:

@@ -23,6 +23,7 @@ from qgpu.engines.native_masks import Masks, make_masks
 from qgpu.engines.native_math import F32
 from qgpu.engines.native_plan import PARTS, Plan, pointers
 from qgpu.engines.native_units import Units
+from qgpu.engines.native_values import Values, make_values
 from qgpu.engines.protocol import Array
 
 SILENT = -28.0  # SiLU below this is 2e-11; times a 1/64 it is less than what the residual keeps
@@ -49,6 +50,7 @@ class Screen(NamedTuple):
     always_ptr: Array  # by stage
     always_item: Array
     masks: Masks
+    values: Values
     past_ptr: Array  # by layer: the dims that convolutions read from earlier tokens
     past_dim: Array
 
@@ -266,7 +268,7 @@ def make_screen(p: Plan, u: Units, bf: bool, activity: Array | None = None) -> S
         slack, pointers(watched // live, stages), (watched % live).astype(np.int32),
         np.append(watch_ptr[watched], len(watch_item)).astype(np.int32), watch_item,
         full_ptr, full_item, last_read, always_ptr, always_item,
-        masks,
+        masks, make_values(p, bf),
         pointers(past // live, p.layers), (past % live).astype(np.int32),
     )  # fmt: skip
 
