@@ -1,13 +1,14 @@
 """Launches on the interpreter in the engine's place: results, faults, limits, checks."""
 
 import pytest
-from tests.driver.programs import ADD, COUNT, FOREVER, TRAP
+from tests.driver.programs import ADD, COUNT, FOREVER, TRAP, block
 
 from qgpu.driver import Device
-from qgpu.driver.kernel import Kernel
+from qgpu.driver.kernel import Code, Kernel
 from qgpu.driver.runners import InterpreterRunner
 from qgpu.errors import CheckError, FaultError, LaunchError, LimitError
 from qgpu.isa import tokens
+from qgpu.isa.program import Program
 
 
 class Altered(InterpreterRunner):
@@ -233,5 +234,21 @@ def test_engines_and_types_that_are_not_there():
         Device("cuda")
     with pytest.raises(LaunchError, match="dtype 'float32': the interpreter engine works on integers"):
         Device("interpreter", "float32")
-    with pytest.raises(LaunchError, match="dtype 'bfloat16': the native engine has the types float32"):
-        Device("native", "bfloat16")
+    with pytest.raises(LaunchError, match="dtype 'float16': the native engine has the types bfloat16, float32"):
+        Device("native", "float16")
+
+
+def test_a_block_that_the_circuits_lack_is_refused_before_the_launch():
+    code = Code(
+        "low", Program("low", (block(7, m_op="shl"), block(9, atomic="cas", store="b32", branch="exit"))), (), "low.s"
+    )
+
+    class Weights(InterpreterRunner):
+        name = "native"
+
+    with pytest.raises(LaunchError) as caught:
+        device_on(Weights()).launch(code, (1, 1, 1), (1, 1, 1), ())
+    first, second, remedy = str(caught.value).splitlines()
+    assert first == "low: block 0 (line 7): the circuits have no m_op shl yet"
+    assert second == "low: block 1 (line 9): the circuits have no atomic cas yet"
+    assert "--engine interpreter" in remedy

@@ -55,7 +55,7 @@ def lower(function: Function, options: Options | None = None) -> Program:
     program = _fitting(best, first, lowering)
     found = faults(Launch(program, parameters=(0,) * program.parameter_words))
     if not options.complete:
-        found += [text for block in program.blocks for text in subset.faults(dict(block.fields))]
+        found += [text for block in program.blocks for text in subset.faults(block.fields)]
     assert not found, "\n".join(found)
     return program
 

@@ -16,7 +16,7 @@ from qgpu.driver import trace
 from qgpu.driver.memory import FIRST_BYTE
 from qgpu.driver.runners import Runner, words_of
 from qgpu.errors import CheckError, FaultError, LaunchError, LimitError
-from qgpu.isa import program, tokens
+from qgpu.isa import program, subset, tokens
 from qgpu.isa.interpreter import Interpreter, ProtocolError
 
 Array = np.ndarray[Any, Any]
@@ -89,6 +89,9 @@ def execute(
         prompt = program.prompt(request.launch)
     except ValueError as error:
         raise LaunchError(str(error)) from None
+    if runner.name != "interpreter" and (absent := subset.program_faults(request.launch.program)):
+        absent.append("the interpreter runs the whole contract (--engine interpreter)")
+        raise LaunchError("\n".join(absent))
     runner.reset()
     runner.feed(prompt)
     return _finish(runner, request, prompt, _write(runner, max_tokens, progress), check)

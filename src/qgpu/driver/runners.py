@@ -109,7 +109,7 @@ def _transformers(dtype: str, say: Say) -> Runner:
 
 
 ENGINES: dict[str, tuple[Callable[[str, Say], Runner], tuple[str, ...]]] = {
-    "native": (_native, ("float32",)),
+    "native": (_native, ("bfloat16", "float32")),
     "transformers": (_transformers, ("bfloat16", "float32")),
     "interpreter": (_interpreter, ()),
 }

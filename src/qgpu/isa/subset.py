@@ -5,9 +5,11 @@ A choice that is not listed may stand in no block that a compiler emits; the int
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from qgpu.isa.encoding import CHOICES, CONDITIONS
+from qgpu.isa.program import Program
 
 _ALU: Final = frozenset({"add", "sub", "rsub", "and", "or", "xor", "first", "second"})
 
@@ -45,7 +47,7 @@ ABSENT_FIELDS: Final = frozenset({"d_o", "load_wide", "store_wide", "yield", "co
 operands (``p_src`` b) compares the first operand of unit M, so that ``m_op`` must be ``first`` there."""
 
 
-def faults(fields: dict[str, int]) -> list[str]:
+def faults(fields: Mapping[str, int]) -> list[str]:
     """What of a block's fields (numbers) the circuits do not implement, one text each."""
     found = [
         f"{name} {CHOICES[name][value]}"
@@ -57,3 +59,12 @@ def faults(fields: dict[str, int]) -> list[str]:
     if fields.get("p_write") and fields.get("p_src") == b_source and fields.get("m_op", 0) != first:
         found.append("a comparison of a product (p_src b with a unit M that multiplies)")
     return found
+
+
+def program_faults(program: Program) -> list[str]:
+    """What of a program the circuits do not implement, one text each, with its block and source line."""
+    return [
+        f"{program.name}: block {index}{f' (line {block.line})' if block.line else ''}: the circuits have no {text} yet"
+        for index, block in enumerate(program.blocks)
+        for text in faults(block.fields)
+    ]
