@@ -7,8 +7,8 @@ from tests.driver.programs import ADD, COUNT
 
 from qgpu.driver import Device
 from qgpu.driver.kernel import Kernel
-from qgpu.driver.trace import Place, coordinates, end_of_cta, lane_values, thread_of
-from qgpu.isa.values import cta_form, lane_form
+from qgpu.driver.trace import Place, coordinates, thread_of
+from qgpu.isa.values import cta_form, cta_of, lane_form, lane_values
 
 WORDS = st.one_of(st.integers(0, 2**32 - 1), st.integers(-40_000, 40_000).map(lambda value: value & 0xFFFFFFFF))
 
@@ -28,7 +28,7 @@ def test_unfinished_forms_have_no_value():
 
 @given(st.integers(0, 2**31 - 2), st.integers(0, 65_534), st.integers(0, 65_534))
 def test_cta_indices_are_read_as_they_are_written(x, y, z):
-    assert end_of_cta(cta_form(x, y, z)) == (x, y, z)
+    assert cta_of(cta_form(x, y, z)) == (x, y, z)
 
 
 def test_threads_and_indices():

@@ -110,22 +110,6 @@ def statistics(launch: Launch, prompt_tokens: int, written: Sequence[int]) -> St
     return found
 
 
-def lane_values(count: int, payloads: Sequence[int], wide: bool) -> list[int] | None:
-    """The 32-bit words of ``count`` lanes in the DATA after EXEC, VAL or VALW (``wide``); None if unfinished."""
-    p = list(payloads)
-    extended = [values.signed(payload, 16) & 0xFFFFFFFF for payload in p]
-    paired = [p[i] | p[i + 1] << 16 for i in range(0, len(p) - 1, 2)]
-    if wide:
-        return paired if len(p) == 2 * count else None
-    if len(p) == 1:
-        return extended * count
-    if len(p) == 2 and count != 2:
-        return paired * count
-    if len(p) == 4 and count == 2:
-        return paired
-    return extended if len(p) == count else None
-
-
 def thread_of(cta: Coordinates, quad: int, lane: int) -> Coordinates:
     """threadIdx of a lane."""
     row = thread_rows(cta)[4 * quad + lane]
@@ -136,12 +120,6 @@ def coordinates(index: Coordinates, size: Coordinates) -> str:
     """An index as short as its grid or CTA allows: ``5``, ``(1, 5)``, ``(0, 1, 5)``."""
     used = 3 if size[2] > 1 else 2 if size[1] > 1 else 1
     return str(index[0]) if used == 1 else str(index[:used])
-
-
-def end_of_cta(fields: Sequence[int]) -> Coordinates:
-    """The index that the DATA after CTA stand for."""
-    x, y, z, high = (*fields, 0, 0, 0, 0)[:4]
-    return x | high << 16, y, z
 
 
 @dataclass
@@ -198,7 +176,7 @@ class Reader:
     def _values(self, record: Record) -> str:
         if not record.payloads:
             return ""
-        words = lane_values(len(record.lanes), record.payloads, record.kind == "VALW")
+        words = values.lane_values(len(record.lanes), record.payloads, record.kind == "VALW")
         register = record.fields[0] if record.kind != "EXEC" else self._first_destination(record.block)
         if words is None:
             return "(unfinished)"
@@ -238,7 +216,7 @@ class Reader:
     def _cta(self, record: Record) -> str:
         shared = {row: words for row, words in self.memory.items() if row < tokens.SHARED_FIRST_ROW}
         self.memory = shared
-        return f"CTA {coordinates(end_of_cta(record.payloads), self.launch.grid)} starts; shared memory is wiped"
+        return f"CTA {coordinates(values.cta_of(record.payloads), self.launch.grid)} starts; shared memory is wiped"
 
     def _barrier(self, record: Record) -> str:
         return "every thread has arrived at the barrier"

@@ -40,6 +40,22 @@ def lane_form(words: Sequence[int]) -> tuple[bool, list[int]]:
     return k > 2, [half for word in words for half in halves(word)]
 
 
+def lane_values(count: int, payloads: Sequence[int], wide: bool) -> list[int] | None:
+    """The 32-bit words of ``count`` lanes in the DATA after EXEC, VAL or VALW (``wide``); None if unfinished."""
+    p = list(payloads)
+    extended = [signed(payload, 16) & 0xFFFFFFFF for payload in p]
+    paired = [p[i] | p[i + 1] << 16 for i in range(0, len(p) - 1, 2)]
+    if wide:
+        return paired if len(p) == 2 * count else None
+    if len(p) == 1:
+        return extended * count
+    if len(p) == 2 and count != 2:
+        return paired * count
+    if len(p) == 4 and count == 2:
+        return paired
+    return extended if len(p) == count else None
+
+
 def row_form(low: int, high: int) -> list[int]:
     """Payloads of a 64-bit memory row given as its two 32-bit words."""
     if fits(high):
@@ -64,3 +80,9 @@ def cta_form(x: int, y: int, z: int) -> list[int]:
     if x > 0xFFFF:
         return [x & 0xFFFF, y, z, x >> 16]
     return [x, y, z] if z else [x, y] if y else [x]
+
+
+def cta_of(payloads: Sequence[int]) -> tuple[int, int, int]:
+    """The CTA index that 1 to 4 payloads after CTA stand for."""
+    x, y, z, high = (*payloads, 0, 0, 0, 0)[:4]
+    return x | high << 16, y, z
