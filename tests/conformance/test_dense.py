@@ -21,6 +21,7 @@ from qgpu.driver.device import Device
 from qgpu.driver.network_runner import NetworkRunner
 from qgpu.engines.native import NativeEngine
 from qgpu.engines.transformers import TransformersEngine
+from qgpu.foundry.network import Network
 from qgpu.isa.interpreter import run
 from qgpu.isa.program import prompt
 
@@ -73,26 +74,41 @@ def test_random_blocks(dense: TransformersEngine) -> None:
     assert executed >= 300
 
 
+def free_dims(network: Network) -> np.ndarray:
+    """Residual dims that no weight of the machine reads or writes: where text lives in a merged model."""
+    used = np.zeros(network.shape.hidden, bool)
+    used[network.embedding.dims] = used[network.head.dims] = True
+    for name, matrix in network.sparse.items():
+        if "conv1d" not in name:
+            inward = "out_proj" in name or "down_proj" in name
+            used[matrix.rows if inward else matrix.cols] = True
+    return np.flatnonzero(~used)
+
+
 def test_text_passes_untouched(dense: TransformersEngine) -> None:
     """Zero in every machine dim, anything elsewhere: out of the GPU's layers as it went in, and no state changes."""
     import torch
 
-    model = dense._model.model
-    hidden = model.config.hidden_size
+    network, _ = bare.bare()
+    free = free_dims(network)
+    assert len(free) >= 8
     dense.reset()
     dense.feed(prompt(CASES[0].run(Device("interpreter"))[1].request))
-    before = [dense.state(layer, 0) for layer in range(3)]
-    text = torch.zeros((1, 5, hidden), dtype=next(model.parameters()).dtype)
+    before = {(layer, head): dense.state(layer, head) for layer, head, _, _ in network.states.values()}
+    model = dense.model.model
+    text = torch.zeros((1, 5, network.shape.hidden), dtype=next(model.parameters()).dtype)
+    text[:, :, torch.from_numpy(free)] = torch.randn(1, 5, len(free), generator=torch.manual_seed(3)).to(text.dtype)
     inside: list[torch.Tensor] = []
     hooks = [
         layer.register_forward_hook(lambda m, i, o: inside.append(o[0] if isinstance(o, tuple) else o))
         for layer in model.layers
     ]
-    with torch.no_grad():
-        model(inputs_embeds=text, past_key_values=dense._cache, use_cache=True)
+    with torch.inference_mode():
+        model(inputs_embeds=text, cache=dense._cache, use_cache=True)
     for hook in hooks:
         hook.remove()
-    assert len(inside) == len(model.layers)
-    assert all(bool((out == text).all()) for out in inside)
-    for layer, state in enumerate(before):
-        np.testing.assert_array_equal(dense.state(layer, 0), state)
+    assert len(inside) == network.shape.layers
+    assert all(torch.equal(out, text) for out in inside)
+    for (layer, head), state in before.items():
+        np.testing.assert_array_equal(dense.state(layer, head), state)
+    assert any(state.any() for state in before.values())
