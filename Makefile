@@ -41,10 +41,10 @@ demo: $(VENV)/run.stamp
 	@echo && echo '$$ $(DEMO_RUN)' && $(BIN)/$(DEMO_RUN)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not full"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not full"
 
 test-full: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check src tests bench

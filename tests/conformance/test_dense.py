@@ -2,7 +2,8 @@
 
 Most launches are checked in one prefill: the interpreter's tokens go in, and the model's argmax at every position
 must be
-the next of them. Some are decoded for real, one token at a time. All in one group, so that one process loads a model.
+the next of them. Some are decoded for real, one token at a time. All in one group, so that one process loads a model. float32 takes 10 GB and twice
+the time: `make test-full`.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from qgpu.foundry.network import Network
 from qgpu.isa.interpreter import run
 from qgpu.isa.program import prompt
 
-pytestmark = [pytest.mark.xdist_group("dense"), pytest.mark.full]
+pytestmark = pytest.mark.xdist_group("dense")
 STOPS_AT = 400
 BLOCKS, PROGRAMS = 75, 4
 
 
-@pytest.fixture(scope="module", params=["bfloat16", "float32"])
+@pytest.fixture(scope="module", params=["bfloat16", pytest.param("float32", marks=pytest.mark.full)])
 def dense(request: pytest.FixtureRequest) -> Iterator[TransformersEngine]:
     engine = TransformersEngine(bare.dense_checkpoint(request.param), request.param)
     yield engine
