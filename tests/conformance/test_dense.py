@@ -1,9 +1,8 @@
 """The table of kernels, and random blocks, on the dense engine: stock Qwen3.5 code in bfloat16 and in float32.
 
-Most launches are checked in one prefill: the interpreter's tokens go in, and the model's argmax at every position
-must be
-the next of them. Some are decoded for real, one token at a time. All in one group, so that one process loads a model. float32 takes 10 GB and twice
-the time: `make test-full`.
+Most launches are checked in one prefill: the interpreter's tokens go in, and the model's argmax at every position must
+be the next of them. Some are decoded for real, one token at a time. All in one group, so that one process loads a
+model. float32 takes 10 GB and twice the time: `make test-full`.
 """
 
 from __future__ import annotations
