@@ -10,9 +10,7 @@ INT = _INTEGERS["i"]
 
 def block(line: int, instructions: int = 1, **fields: int | str) -> Block:
     """A block whose fields are numbers or the names of their choices."""
-    numbers = {
-        name: CHOICES[name].index(value) if isinstance(value, str) else value for name, value in fields.items()
-    }
+    numbers = {name: CHOICES[name].index(value) if isinstance(value, str) else value for name, value in fields.items()}
     return Block(numbers, instructions, line)
 
 

@@ -19,9 +19,7 @@ def parameters(mangled: str, sizes: list[int], source: str | None = None):
     return signature(mangled, placed, source)
 
 
-DOT = parameters(
-    "_Z3dotPKiS0_Pii", [4, 4, 4, 4], "__global__ void dot(const int* a, const int* b, int* out, int n) {}"
-)
+DOT = parameters("_Z3dotPKiS0_Pii", [4, 4, 4, 4], "__global__ void dot(const int* a, const int* b, int* out, int n) {}")
 
 
 def test_a_prototype_is_what_the_author_wrote():

@@ -252,3 +252,18 @@ def test_a_block_that_the_circuits_lack_is_refused_before_the_launch():
     assert first == "low: block 0 (line 7): the circuits have no m_op shl yet"
     assert second == "low: block 1 (line 9): the circuits have no atomic cas yet"
     assert "--engine interpreter" in remedy
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda device: device.zeros(-1), r"zeros\(-1\): give a size"),
+        (lambda device: device.zeros(1.5), r"zeros\(1.5\): give a size"),
+        (lambda device: device.zeros(4).fill([1, 2]), r"elements of shape \(2,\) do not fit \(4,\)"),
+        (lambda device: Kernel(device, ADD)[1.5, 4], "grid 1.5: give one to three integers"),
+        (lambda device: Kernel(device, ADD)[1, "4"], "CTA '4': give one to three integers"),
+    ],
+)
+def test_sizes_that_are_none_are_refused_as_ours(call, message):
+    with pytest.raises(LaunchError, match=message):
+        call(device_on(InterpreterRunner()))

@@ -65,7 +65,11 @@ class DeviceArray:
     def fill(self, values: Any) -> None:
         """Write new elements (of the same shape, or one number for all). LaunchError if they do not fit."""
         self._must_live()
-        self._host[...] = host_array(np.broadcast_to(np.asarray(values), self.shape), self.dtype, self.name)
+        try:
+            spread = np.broadcast_to(np.asarray(values), self.shape)
+        except ValueError:
+            raise LaunchError(f"{self.label}: elements of shape {np.shape(values)} do not fit {self.shape}") from None
+        self._host[...] = host_array(spread, self.dtype, self.name)
 
     def free(self) -> None:
         """Give the memory back; the array cannot be used after that. Freeing twice is harmless."""

@@ -231,4 +231,3 @@ def shape_text(value: Array) -> str:
 def show(value: Array) -> str:
     """A value as it would be written in an expression."""
     return str(value.tolist())
-

@@ -17,7 +17,7 @@ from qgpu.driver.memory import Allocator, allocation_map
 from qgpu.driver.runners import Runner, Say, open_runner
 from qgpu.driver.stock import resolve
 from qgpu.driver.trace import Place
-from qgpu.errors import StoppedError
+from qgpu.errors import LaunchError, StoppedError
 from qgpu.isa import program
 
 
@@ -56,8 +56,11 @@ class Device:
         return made
 
     def zeros(self, shape: int | Sequence[int], dtype: Any = np.int32, name: str = "") -> DeviceArray:
-        """A new array of zeros; see ``array``."""
-        return self.array(np.zeros(shape, dtype), dtype, name)
+        """A new array of zeros; see ``array``. LaunchError for a size that is none."""
+        sizes = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+        if not all(isinstance(size, int) and size >= 0 for size in sizes):
+            raise LaunchError(f"zeros({shape!r}): give a size, or several, as integers of at least 0")
+        return self.array(np.zeros(sizes, dtype), dtype, name)
 
     @property
     def arrays(self) -> list[DeviceArray]:

@@ -45,7 +45,7 @@ class Code:
 
 def size_of(size: Size, what: str) -> Dim3:
     """A grid or CTA size in x, y and z, from an int or up to three of them. LaunchError if it is neither."""
-    parts = (size,) if isinstance(size, int) else tuple(size)
+    parts = tuple(size) if isinstance(size, (tuple, list)) else (size,)
     if not 1 <= len(parts) <= 3 or not all(isinstance(part, int) for part in parts):
         raise LaunchError(f"{what} {size!r}: give one to three integers, x, y and z")
     x, y, z = (*parts, 1, 1)[:3]
