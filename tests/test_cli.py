@@ -370,3 +370,30 @@ def test_interrupt_ends_with_130(write):
     finally:
         child.kill()
     assert (child.returncode, out, error) == (130, "", "")
+
+
+@pytest.mark.parametrize("size", ["²", "٣", "1x²"])
+def test_digits_that_are_not_ascii_are_no_sizes(size):
+    status, _, error = qgpu("run", KERNELS / "dot.cu", "--block", size, "[1]", "[1]", "zeros:1", 1, *INTERPRETER)
+    assert status == 2
+    assert f"--block {size}: give one to three integers" in error
+
+
+def test_a_number_of_any_length_is_refused_as_too_large():
+    status, _, error = qgpu("eval", "9" * 6000, *INTERPRETER)
+    assert (status, "this does not fit in 32 bits" in error) == (2, True)
+
+
+def test_an_array_file_that_claims_more_than_there_is_memory(tmp_path):
+    header = b"{'descr': '<i4', 'fortran_order': False, 'shape': (9999999999999,), }"
+    header += b" " * (117 - len(header)) + b"\n"
+    (tmp_path / "huge.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    status, _, error = qgpu("run", KERNELS / "dot.cu", f"@{tmp_path}/huge.npy", "[1]", "zeros:1", 1, *INTERPRETER)
+    assert status == 2
+    assert "its array is larger than this computer's memory" in error
+
+
+def test_a_loop_without_an_end_runs_into_the_limit_even_if_it_stores(tmp_path):
+    (tmp_path / "loop.cu").write_text("__global__ void k(int* a, int n) { while (1) a[0] += n; }\n")
+    status, _, error = qgpu("run", tmp_path / "loop.cu", "[1]", 2, "--max-tokens", 500, *INTERPRETER)
+    assert (status, "has not ended" in error) == (2, True)

@@ -30,8 +30,8 @@ from qgpu.isa import tokens
 Array = np.ndarray[Any, Any]
 
 _NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(.*)", re.DOTALL)
-_INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|\d+)")
-_ZEROS = re.compile(r"zeros:(\d+(?:x\d+)*)")
+_INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|[0-9]+)")
+_ZEROS = re.compile(r"zeros:([0-9]+(?:x[0-9]+)*)")
 FORMS = "an integer, [1, 2, 3], zeros:SHAPE, @FILE.npy, @FILE.json or -"
 
 
@@ -133,6 +133,8 @@ def _file(path: Path) -> Value:
             return _json(_load_json(path.read_text(encoding="utf-8"), str(path)))
     except FileNotFoundError:
         raise LaunchError(f"{path}: there is no such file") from None
+    except MemoryError:
+        raise LaunchError(f"{path}: its array is larger than this computer's memory") from None
     except (OSError, UnicodeDecodeError, ValueError, EOFError) as error:
         if isinstance(error, OSError) and error.strerror:
             raise LaunchError(f"{path}: {error.strerror}") from None

@@ -117,7 +117,7 @@ def _place(device: Device, parameters: Sequence[Parameter], typed: Sequence[Type
 
 def _size(text: str, option: str) -> tuple[int, ...]:
     parts = text.lower().replace(",", "x").split("x")
-    if not 1 <= len(parts) <= 3 or not all(part.strip().isdigit() for part in parts):
+    if not 1 <= len(parts) <= 3 or not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
         raise LaunchError(f"{option} {text}: give one to three integers, such as 4 or 4x2")
     return tuple(int(part) for part in parts)
 

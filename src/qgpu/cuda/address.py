@@ -144,4 +144,3 @@ class _Folder:
                 total = Reg(f"{base.name}'", Type.B32)
                 return Compute("add", Type.B32, total, (shifted[0], index)), Address(rest, total, address.shift)
         return None
-

@@ -24,10 +24,11 @@ INCLUDE = PACKAGE / "include"
 
 # -m32 makes pointers 32 bits wide as on the machine. Code generation is for size: on the machine every instruction
 # costs tokens, unrolling none. -disable-lsr keeps array indices instead of making more pointers that live in loops.
+# -fno-finite-loops: C++ lets a compiler remove a loop that never ends, but whoever writes one wants to see it run.
 # -gline-directives-only adds .loc and changes no instruction. One table, since these flags are part of every cache key.
 FLAGS = (
     "--target=x86_64-unknown-linux-gnu -m32 -malign-double -x cuda --cuda-device-only --cuda-gpu-arch=sm_75 "
-    "-nocudainc -nocudalib -nostdinc --cuda-feature=+ptx64 -std=c++17 -w -S -Oz -fno-jump-tables "
+    "-nocudainc -nocudalib -nostdinc --cuda-feature=+ptx64 -std=c++17 -w -S -Oz -fno-jump-tables -fno-finite-loops "
     "-mllvm -disable-lsr -mllvm -nvptx-sched4reg -gline-directives-only -ffile-compilation-dir=."
 ).split()
 DIAGNOSTICS = ["-fno-color-diagnostics", "-ferror-limit=20"]

@@ -9,9 +9,7 @@ from qgpu.cuda.ir import Atomic, BasicBlock, Function, Instruction, Reg, WarpOp,
 def remove_dead(function: Function) -> Function:
     """The function without instructions whose only effect is on registers that are never read afterwards."""
     live_out = liveness(function).at_end
-    return replace(
-        function, blocks=tuple(_block(block, set(live_out[block.label])) for block in function.blocks)
-    )
+    return replace(function, blocks=tuple(_block(block, set(live_out[block.label])) for block in function.blocks))
 
 
 def _block(block: BasicBlock, live: set[Reg]) -> BasicBlock:

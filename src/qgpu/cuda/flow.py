@@ -116,9 +116,7 @@ def loops(function: Function) -> tuple[Loop, ...]:
     reached = set(order)
     found = []
     for header in order:
-        latches = tuple(
-            label for label in coming[header] if label in reached and dominates(dominators, header, label)
-        )
+        latches = tuple(label for label in coming[header] if label in reached and dominates(dominators, header, label))
         if not latches:
             continue
         inside = {header}

@@ -93,9 +93,7 @@ def parameter_layout(kernel: ptx.Function) -> tuple[KernelParameter, ...]:
     for parameter in kernel.parameters:
         align = max(parameter.align, 1)
         offset = -(-offset // align) * align
-        found.append(
-            KernelParameter(parameter.name, parameter.type, offset, parameter.size, align, parameter.pointer)
-        )
+        found.append(KernelParameter(parameter.name, parameter.type, offset, parameter.size, align, parameter.pointer))
         offset += parameter.size
     return tuple(found)
 
@@ -156,9 +154,7 @@ def _run(t: Translation, refusals: list[Refusal], count: list[int]) -> None:
                     _instruction(t, statement)
             except Refused as refused:
                 kernel = t.frames[0].function.name
-                refusals.append(
-                    Refusal(kernel, statement.line, statement.source, text_of(statement), str(refused))
-                )
+                refusals.append(Refusal(kernel, statement.line, statement.source, text_of(statement), str(refused)))
                 if count[0] > MAXIMUM_STATEMENTS:
                     return
 

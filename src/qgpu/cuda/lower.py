@@ -16,13 +16,14 @@ from qgpu.cuda.lower_flow import layout, plain_branches
 from qgpu.cuda.lower_goals import Builder, Work
 from qgpu.cuda.lower_guards import conversions
 from qgpu.cuda.lower_nodes import Graph, Node
-from qgpu.cuda.lower_place import Cut
-from qgpu.cuda.lower_program import codes_of, program_of
+from qgpu.cuda.lower_place import Cut, Effort
+from qgpu.cuda.lower_program import codes_of, program_of, too_long
 from qgpu.cuda.lower_regions import Region, SideExit, exits_at_once, regions_of, targets_of
-from qgpu.cuda.lower_select import Selector
+from qgpu.cuda.lower_select import Selector, TooLong
 from qgpu.errors import UnsupportedError
 from qgpu.isa import subset
 from qgpu.isa.program import Launch, Program, faults
+from qgpu.isa.tokens import BLOCKS
 
 MAXIMUM_GUARDED = 4
 """Blocks of a region whose last exit of a thread becomes a guard."""
@@ -49,7 +50,7 @@ def lower(function: Function, options: Options | None = None) -> Program:
     first = best = lowering.version(function)
     for _ in range(MAXIMUM_CONVERSIONS):
         better = next((v for f in conversions(best.function) if (v := lowering.version(f)).cost < best.cost), None)
-        if better is None:
+        if better is None or lowering.effort.spent:
             break
         best = better
     program = _fitting(best, first, lowering)
@@ -88,6 +89,7 @@ class Lowering:
 
     options: Options
     done: dict[object, tuple[Work, Cut]] = field(default_factory=dict)
+    effort: Effort = field(default_factory=Effort)
 
     def version(self, function: Function, tight: bool = False) -> Version:
         """The function lowered as it is; tight: with few values in registers at a time.
@@ -100,7 +102,7 @@ class Lowering:
         uniform = uniform_registers(function)
         weight = weights(function, uniform)
         stages = not any(region.yields for region in regions)
-        builds = [Build(self.options, region, exits, uniform, stages, tight) for region in regions]
+        builds = [Build(self.options, region, exits, uniform, stages, self.effort, tight) for region in regions]
         self.check(function, builds)
         cuts = []
         cost = parting(function, uniform, weight)
@@ -108,7 +110,10 @@ class Lowering:
             mentioned = {r for item in (*region.items, region.end) for r in (*reads(item), *writes(item))}
             key = (region, exits.intersection(targets_of(region)), uniform & mentioned, stages, tight)
             if key not in self.done:
-                self.done[key] = build.best()
+                try:
+                    self.done[key] = build.best()
+                except TooLong:
+                    raise UnsupportedError(too_long(function.name, f"more than {BLOCKS}", self.options.file)) from None
             cuts.append(self.done[key])
             cost += weight[region.label.split(".after")[0]] * cuts[-1][1].cost
         return Version(function, cuts, cost)
@@ -132,6 +137,7 @@ class Build:
     exits: frozenset[str]
     uniform: frozenset[Reg]
     stages: bool
+    effort: Effort
     tight: bool = False
     refused: list[tuple[Instruction, str]] = field(default_factory=list)
 
@@ -176,7 +182,7 @@ class Build:
         forced: frozenset[Node] = frozenset()
         best = self.cut_once(work, forced)
         for node in selector.reached:
-            if self.tight:
+            if self.tight or self.effort.spent:
                 break
             if not node.leaf and node.kind != "cmp" and selector.users[node] > 1 and node not in best.registers:
                 cut = self.cut_once(work, forced | {node})
@@ -185,4 +191,6 @@ class Build:
         return best
 
     def cut_once(self, work: Work, forced: frozenset[Node]) -> Cut:
-        return Selector(work, f"{self.region.label}.", self.tight, stages=self.stages, forced=forced).run()
+        return Selector(
+            work, f"{self.region.label}.", self.tight, stages=self.stages, forced=forced, effort=self.effort
+        ).run()

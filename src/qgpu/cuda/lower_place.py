@@ -52,6 +52,18 @@ class Cut:
 
 
 @dataclass
+class Effort:
+    """How many places for requests may still be looked at for the sake of fewer tokens; counted, not timed, so that
+    the same kernel always gives the same program. Once spent, values go to registers one by one."""
+
+    left: int = 25_000
+
+    @property
+    def spent(self) -> bool:
+        return self.left <= 0
+
+
+@dataclass
 class Placer:
     """``prefix``: of the names of registers made here. ``tight``: values are computed as late as possible, so that few
     of them wait in registers."""
@@ -62,6 +74,7 @@ class Placer:
     trees: dict[Request, frozenset[Node]] = field(default_factory=dict)
     nodes: dict[tuple[Request, ...], frozenset[Node]] = field(default_factory=dict)
     names: dict[Node, Reg] = field(default_factory=dict)
+    effort: Effort = field(default_factory=Effort)
 
     @cached_property
     def reached(self) -> tuple[Node, ...]:
@@ -94,7 +107,7 @@ class Placer:
             first = max(last - 1, 0)
         if isinstance(request, ToRegister | ToPredicate) and goal is not None:
             first = max(first, self.last_read(cut, request.register))
-        for index in range(max(first, last - 1) if self.tight else first, last + 1):
+        for index in range(max(first, last - 1) if self.tight or self.effort.spent else first, last + 1):
             done = self.at(cut, request, index, goal)
             if done is not None:
                 return done
@@ -111,6 +124,7 @@ class Placer:
 
     def at(self, cut: Cut, request: Request, index: int, goal: Goal | None) -> Cut | None:
         """The cut with the request in block ``index``, or None."""
+        self.effort.left -= 1
         there = cut.requests[index] if index < len(cut.requests) else ()
         if not _room(there, request) or self.rivals(cut, there, request):
             return None

@@ -47,16 +47,20 @@ def _region_codes(work: Work, cut: Cut, starts: Mapping[str, int]) -> list[Code]
     return made
 
 
+def too_long(name: str, blocks: str, file: str) -> str:
+    return (
+        f"{file or 'kernel'}: kernel {name} needs {blocks} blocks, and the machine's program memory holds {BLOCKS}: "
+        "split it into several kernels"
+    )
+
+
 def program_of(function: Function, codes: Sequence[Code], file: str) -> Program:
     """The program of a kernel. Raises UnsupportedError where it is more than the machine holds."""
     name = function.name
     here = f"{file or 'kernel'}: kernel {name}"
     parameter_words = -(-max((p.offset + p.size for p in function.parameters), default=0) // 4)
     if len(codes) > BLOCKS:
-        raise UnsupportedError(
-            f"{here} needs {len(codes)} blocks, and the machine's program memory holds {BLOCKS}: "
-            "split it into several kernels"
-        )
+        raise UnsupportedError(too_long(name, str(len(codes)), file))
     try:
         registers = numbered(codes)
     except TooMany as too_many:

@@ -36,6 +36,10 @@ HINTS: dict[str, str] = {
 """By the operation's first word."""
 
 
+TOP_BITS = 4
+"""Right shifts that leave no more bits than this are done by comparisons where there is no shifter."""
+
+
 @dataclass(frozen=True)
 class Rules:
     """Builds nodes in ``graph`` out of what ``table`` says is there."""
@@ -114,7 +118,20 @@ class Rules:
             count = min(amount.value, 31)
             product = self.graph.m(high, a, self.const(1 << 32 - count))
             return product if count > 1 else None
+        if amount.kind == "const" and amount.value >= 32 - TOP_BITS:
+            return self.top_bits(op == "shr.s", a, 32 - min(amount.value, 31 if op == "shr.s" else 32))
         return None
+
+    def top_bits(self, signed: bool, a: Node, count: int) -> Node:
+        """The highest bits as a number, by comparisons with zero: compilers write a sign test as a shift by 31."""
+        zero = self.const(0)
+        total = zero
+        for place in range(count):
+            value = 1 << count - 1 - place
+            negative = self.graph.compare("lt.s", self.graph.shift_left(a, place), zero)
+            bit = self.const(-value if signed and place == 0 else value)
+            total = self.alu("add", total, self.graph.select(bit, zero, negative))
+        return total
 
     def extract(self, bits: int, a: Node, position: Node, length: Node) -> Node | None:
         """A field of constant place, unsigned: shifted down, then cut."""

@@ -18,6 +18,7 @@ from qgpu.cuda.lower_goals import Goal
 from qgpu.cuda.lower_match import Leave, Memory, Request, ToPredicate, ToRegister, ToStage
 from qgpu.cuda.lower_nodes import Node, small_shift
 from qgpu.cuda.lower_place import BLOCK_COST, Cut, Placer, by_order, by_size, roots, roots_written, value_cost
+from qgpu.isa.tokens import BLOCKS
 
 EXPANDED = 32
 """States of a search that are looked at in all, and ``PATIENCE`` of them after a way has been found."""
@@ -30,6 +31,10 @@ LEFT_COST = 0.75
 
 class CannotSelect(Exception):
     """A goal that fits no block, whatever is computed before it: a fault in the compiler."""
+
+
+class TooLong(Exception):
+    """A region that alone takes more blocks than the machine has."""
 
 
 @dataclass
@@ -157,6 +162,8 @@ class Selector(Placer):
 
     def plan(self, cut: Cut, request: Request, goal: Goal | None = None) -> Cut:
         """The cut with the request done, operands computed before as needed, at the least cost found."""
+        if len(cut.requests) > BLOCKS:
+            raise TooLong
         found = self.planned(cut, request, goal)
         if found is None:
             raise CannotSelect(f"{request} fits no machine block in {self.work.region.label}")
@@ -164,6 +171,8 @@ class Selector(Placer):
 
     def planned(self, cut: Cut, request: Request, goal: Goal | None = None) -> Cut | None:
         while True:
+            if self.effort.spent:
+                return self.attempt(cut, request, goal) or self.one_by_one(cut, request, goal)
             small = len(self.needed(cut, request)) <= LARGE
             found = self.search(cut, request, goal) if small else None
             part = None if found is not None else self.part(cut, request)
@@ -206,7 +215,7 @@ class Selector(Placer):
         states = [(0.0, 0, cut)]
         seen = {cut.requests}
         expanded = 0
-        while states and expanded < EXPANDED:
+        while states and expanded < EXPANDED and not self.effort.spent:
             _, _, state = heappop(states)
             if best is not None and state.cost >= best.cost:
                 continue

@@ -252,10 +252,7 @@ WARP_OPS: dict[str, WarpRow] = {
     "vote.ballot": WarpRow("pw", "w"),
     "match.any": WarpRow("tw", "w"),
     "match.all": WarpRow("tw", "wp"),
-    **{
-        f"reduce.{op}": WarpRow("ww", "w")
-        for op in ("add", "min.s", "min.u", "max.s", "max.u", "and", "or", "xor")
-    },
+    **{f"reduce.{op}": WarpRow("ww", "w") for op in ("add", "min.s", "min.u", "max.s", "max.u", "and", "or", "xor")},
     "activemask": WarpRow("", "w"),
     "syncwarp": WarpRow("w", ""),
 }

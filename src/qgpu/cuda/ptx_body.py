@@ -54,9 +54,7 @@ class _Scope:
 class Body:
     """The state of parsing one body; ``parse`` reads it, ``finish`` gives the statements."""
 
-    def __init__(
-        self, cursor: Cursor, declare: Callable[[Cursor, bool], list[Variable]]
-    ) -> None:
+    def __init__(self, cursor: Cursor, declare: Callable[[Cursor, bool], list[Variable]]) -> None:
         self.cursor = cursor
         self.declare = declare
         self.variables: list[Variable] = []

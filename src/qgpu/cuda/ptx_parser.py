@@ -215,9 +215,7 @@ def variables(cursor: Cursor, extern: bool) -> list[Variable]:
             initial = (element, values)
             if unsized:
                 size, unsized = element * lanes * len(values), False
-        found.append(
-            Variable(space, name, type_name, align or element, 0 if unsized else size, line, extern, initial)
-        )
+        found.append(Variable(space, name, type_name, align or element, 0 if unsized else size, line, extern, initial))
         if not cursor.take(","):
             break
     cursor.expect(";")

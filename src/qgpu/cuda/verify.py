@@ -54,6 +54,7 @@ def faults(function: Function) -> list[str]:
     found += [f"{label}: there are two blocks of this name" for label in sorted(set(labels)) if labels.count(label) > 1]
     variables = {variable.name for variable in function.variables}
     size = max((parameter.offset + parameter.size for parameter in function.parameters), default=0)
+    size = -(-size // 4) * 4  # parameters stand in words: a char at the end is read as one
     types: dict[str, Type] = {}
     for block in function.blocks:
         for target in successors(block):

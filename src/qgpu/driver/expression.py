@@ -155,7 +155,8 @@ class _Parser:
         if not token.text.isascii() or not token.text.isdigit():
             kind = "floating point is not there yet: integers only" if "." in token.text else "this is not an integer"
             raise fail(self.text, token.span, kind)
-        value = -int(token.text) if minus else int(token.text)
+        digits = token.text.lstrip("0")[:11] or "0"  # the eleventh digit is one too many already
+        value = -int(digits) if minus else int(digits)
         start = minus.span[0] if minus else token.span[0]
         if not LOWEST <= value <= HIGHEST:
             raise fail(self.text, (start, token.span[1]), f"this does not fit in 32 bits ({LOWEST}..{HIGHEST})")
