@@ -1,4 +1,4 @@
-"""Lowering where much is asked of it: long straight lines, the top bits of a word, parameters that end inside a word."""
+"""Lowering where much is asked of it: long straight lines, top bits of a word, parameters that end inside a word."""
 
 import numpy as np
 import pytest
