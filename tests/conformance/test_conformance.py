@@ -9,9 +9,9 @@ from tests.conformance.cases import CASES, Case
 from qgpu.driver.device import Device
 
 
-@pytest.fixture(scope="module")
-def native() -> Device:
-    return Device("native")
+@pytest.fixture(scope="module", params=["bfloat16", "float32"])
+def native(request: pytest.FixtureRequest) -> Device:
+    return Device("native", request.param)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
