@@ -40,7 +40,8 @@ class LayerProfile:
     def line(self, groups: int) -> str:
         """One line of the table, with so many groups."""
         listed = ", ".join(f"{name} ({count})" for name, count in self.groups[:groups])
-        return f"{self.layer:5d}  {self.heads:5d}  {self.neurons:7d}  {self.after_heads:11d}  {self.after_mlp:9d}  {listed}"
+        sizes = f"{self.layer:5d}  {self.heads:5d}  {self.neurons:7d}  {self.after_heads:11d}  {self.after_mlp:9d}"
+        return f"{sizes}  {listed}"
 
 
 @dataclass(frozen=True)
