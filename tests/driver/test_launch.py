@@ -249,8 +249,8 @@ def test_a_block_that_the_circuits_lack_is_refused_before_the_launch():
     with pytest.raises(LaunchError) as caught:
         device_on(Weights()).launch(code, (1, 1, 1), (1, 1, 1), ())
     first, second, remedy = str(caught.value).splitlines()
-    assert first == "low: block 0 (line 7): the circuits have no m_op shl yet"
-    assert second == "low: block 1 (line 9): the circuits have no atomic cas yet"
+    assert first == "low: block 0 (line 7): the circuits have no m_op shl"
+    assert second == "low: block 1 (line 9): the circuits have no atomic cas"
     assert "--engine interpreter" in remedy
 
 

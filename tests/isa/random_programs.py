@@ -187,12 +187,9 @@ class Kernel(Statements):
     def ballot(self) -> None:
         parity = self.flip()
         self.emit(
-            m1_sel="Q",
             pq=FULL,
-            c_sel="zero",
-            alu_b="first",
-            g_sel=1,
             g_index=self.rng.randrange(4),
+            g_neg=self.rng.randrange(2),
             branch="gather",
             publish_parity=parity,
         )
@@ -204,9 +201,7 @@ class Kernel(Statements):
             parity = self.flip()
             self.emit(
                 **(self.test(1) if not negated else {}),
-                m1_sel="Q",
                 pq=FULL,
-                g_sel=1,
                 g_index=1,
                 g_neg=negated,
                 branch="gather",
@@ -223,8 +218,9 @@ class Kernel(Statements):
             self.emit(a_sel="A", ra=register, alu_a="brev", d_e=SCRATCH)
             self.emit(a_sel="A", ra=SCRATCH, alu_a="clz", d_e=SCRATCH)
             self.emit(
-                m1_sel="B", rb=self.rng.choice(DATA), ra=register, member="A", branch="gather", publish_parity=parity
-            )
+                m1_sel="B", rb=(value := self.rng.choice(DATA)), d_b=value, ra=register, member="A", branch="gather",
+                publish_parity=parity,
+            )  # fmt: skip
             self.emit(
                 collect="shfl.idx",
                 collect_parity=parity,

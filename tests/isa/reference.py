@@ -35,6 +35,8 @@ class Thread:
     state: str = "ready"  # or waiting, blocked, done
     members: int = 0
     word: int = 0
+    vote: bool = False
+    votes: Mapping[int, bool] = field(default_factory=dict)
     words: Mapping[int, int] = field(default_factory=dict)  # lane id -> word, of the gather it came from
     steps: int = 0
 
@@ -122,9 +124,9 @@ class Reference:
                 continue
             members = [t for lane, t in mates.items() if thread.members >> lane & 1 and t.state != "done"]
             if all(t.state == "waiting" and t.pc == thread.pc for t in members):
-                words = {t.lane: t.word for t in members}
+                words, votes = {t.lane: t.word for t in members}, {t.lane: t.vote for t in members}
                 for t in members:
-                    t.state, t.words = "ready", words
+                    t.state, t.words, t.votes = "ready", words, votes
 
     def _access(self, address: int, size: int, wide: bool, what: str) -> None:
         if address % (16 if wide else size):
@@ -197,14 +199,19 @@ class Reference:
             t.state = "blocked"
         elif f["branch"] == "gather":
             # the mask is an operand: it is read before this block's destinations are written
-            t.state, t.word, t.members = "waiting", d, ra if f["member"] == "A" else q
+            t.state, t.members, t.vote = (
+                "waiting",
+                ra if f["member"] == "A" else q,
+                t.predicates[get("g_index")] != bool(get("g_neg")),
+            )
+            t.word = d if get("d_b") else ra
 
     def _collect(self, t: Thread, kind: str, b: int, imm: int) -> tuple[int, bool]:
         if kind.startswith("shfl"):
             source, inside = units.shuffle_source(kind, t.lane, b, imm)
             return t.words[source], inside  # KeyError: the program asks a lane that is not there
         if kind == "ballot":
-            return sum(2**lane for lane, word in t.words.items() if word), False
+            return sum(2**lane for lane, vote in t.votes.items() if vote), False
         return 0, False
 
     def _store(self, f: Mapping[str, int | str], address: int, value: int, compare: int) -> int | None:

@@ -52,7 +52,7 @@ four: m1_sel=A ra=r1 pq=pool3 branch=gather publish_parity=1
 sum4: collect=shfl.idx b_sel=I imm=6 collect_parity=1 c_sel=V alu_b=second d_b=r2 branch=bra target=join
 low:  m1_sel=A ra=r1 pq=pool2 branch=gather publish_parity=1
 sum:  collect=shfl.idx b_sel=I imm=2 collect_parity=1 c_sel=V alu_b=second d_b=r2
-join: m1_sel=A ra=r1 c_sel=C rc=r2 alu_b=add pq=pool0 branch=gather
+join: m1_sel=A ra=r1 c_sel=C rc=r2 alu_b=add d_b=r6 pq=pool0 branch=gather
 all:  collect=shfl.bfly b_sel=I imm=31 m1_sel=V c_sel=C rc=r2 alu_b=add d_b=r2
 """
 
@@ -60,7 +60,7 @@ all:  collect=shfl.bfly b_sel=I imm=31 m1_sel=V c_sel=C rc=r2 alu_b=add d_b=r2
 PAIRS = """
       a_sel=A ra=r1 b_sel=I imm=-2 alu_a=and d_e=r4
 mask: m1_sel=Q pq=pool5 m2_sel=A ra=r4 m_op=shl d_b=r5
-p:    m1_sel=B rb=r1 member=A ra=r5 branch=gather
+p:    m1_sel=B rb=r1 cond=ne p_write=1 p_src=b member=A ra=r5 branch=gather
 c:    collect=ballot c_sel=V alu_b=second d_b=r2
 """
 
@@ -108,7 +108,7 @@ done: a_sel=A ra=r4 d_e=r2 branch=bar
 # a warp of 32 whose lanes 20.. do not exist or have gone; the ballot names who is left
 BALLOT_OF_SOME = """
       a_sel=A ra=r1 b_sel=I imm=3 cond=eq p_write=1 g_branch=1 branch=exit
-g:    m1_sel=Q pq=pool0 branch=gather
+g:    pq=pool0 g_neg=1 branch=gather
 c:    collect=ballot c_sel=V alu_b=second d_b=r2
 """
 
@@ -131,10 +131,10 @@ col2: collect=shfl.idx b_sel=I imm=9 c_sel=V alu_b=second d_b=r2
 
 # lane 3 speaks once, exits, and has no word in the next ballot of the same buffer
 BALLOT_AFTER_EXIT = """
-g:    m1_sel=Q pq=pool0 branch=gather
+g:    pq=pool0 g_neg=1 branch=gather
 c:    collect=ballot c_sel=V alu_b=second d_b=r4
 x:    a_sel=A ra=r1 b_sel=I imm=3 cond=eq p_write=1 g_branch=1 branch=exit
-h:    m1_sel=Q pq=pool0 branch=gather
+h:    pq=pool0 g_neg=1 branch=gather
 d:    collect=ballot c_sel=V alu_b=second d_b=r2
 """
 

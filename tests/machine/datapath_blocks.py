@@ -43,6 +43,17 @@ def random_block(rng: Random) -> dict[str, int]:
         f[port] = rng.randrange(POOL)
     if f["p_src"] == "b":
         f["m_op"] = "first"
+    if f["m_op"] in subset.PRODUCTS:
+        f["alu_b"] = rng.choice(sorted(subset.AFTER_PRODUCT))
+    elif f["m_op"] != "first":
+        f["m2_sel"] = rng.choice(sorted(subset.AMOUNTS))
+        f["alu_b"] = rng.choice(sorted(subset.PRESENT["alu_b"] - subset.BOUNDS))
+    if f["collect"] == "ballot":
+        f |= {"m1_sel": "R", "c_sel": "V", "alu_b": "second", "m_op": "first", "p_write": 0}
+    if f.get("d_o"):
+        f["rc"] = f["d_o"]
+    if f["alu_a"] not in subset.QUICK and f["load"] != "none":
+        f |= rng.choice(({"alu_a": "add"}, {"load": "none"}))
     if rng.random() < 0.4:
         f["load"], f["store"] = "none", rng.choice(("none", "b32"))
     elif rng.random() < 0.6:

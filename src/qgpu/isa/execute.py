@@ -134,7 +134,7 @@ def run_block(state: State, block: int, quad: int) -> Effect:
             for j in range(tokens.WARP_SIZE):
                 lane = state.lanes[warp + j]
                 here_published = members[i] >> j & 1 and lane.exists and not lane.exited
-                if here_published and state.exchange[f["collect_parity"]][warp + j]:
+                if here_published and state.votes[f["collect_parity"]][warp + j]:
                     v |= 1 << j
         stage[i] = {"none": 0, "R": r, "L": loaded}[name["stage_w"]]
         s1, s2 = (row[i] for row in stage_read)
@@ -176,7 +176,7 @@ def run_block(state: State, block: int, quad: int) -> Effect:
     if first_fault is None:
         if name["stage_w"] != "none":
             state.stage[quad][f["stage_wi"]] = [stage.get(i, 0) for i in range(4)]
-        _end(state, f, name["branch"], block, quad, active, taken, late, q)
+        _end(state, f, name["branch"], block, quad, active, taken, late, guards, q)
     destinations = tuple((f[port], words) for port, words in (("d_e", early), ("d_b", late)) if f[port])
     event = bool(
         name["branch"] == "gather" or (taken and (name["branch"] == "exit" or (name["branch"] == "bra" and f["back"])))
@@ -190,7 +190,7 @@ def run_block(state: State, block: int, quad: int) -> Effect:
 
 
 def _end(state: State, f: Mapping[str, int], branch: str, block: int, quad: int, active: tuple[int, ...],
-         taken: set[int], late: Mapping[int, int], q: int) -> None:  # fmt: skip
+         taken: set[int], late: Mapping[int, int], guards: Mapping[int, bool], q: int) -> None:  # fmt: skip
     """New PCs and flags of the active lanes, and the quad's new group."""
     warp, base = quad // tokens.QUADS_PER_WARP, 4 * quad
     members = 0
@@ -206,7 +206,10 @@ def _end(state: State, f: Mapping[str, int], branch: str, block: int, quad: int,
             member = state.registers[quad][i][f["ra"]] if f["member"] and f["ra"] else 0 if f["member"] else q
             lane.waiting, lane.gather = True, (member, lane.pc)
             members |= member
-            state.exchange[f["publish_parity"]][base + i] = late[i]
+            # what is computed can only be published by its DATA; a register is there as it is
+            own = state.registers[quad][i][f["ra"]] if f["ra"] else 0
+            state.exchange[f["publish_parity"]][base + i] = late[i] if f["d_b"] else own
+            state.votes[f["publish_parity"]][base + i] = guards[i]
     if branch == "gather":
         state.warp_gather[warp] = (members, block + 1 & 0xFF)
     _regroup(state, quad, bool(branch == "bra" and f["back"] and f["yield"] and taken))

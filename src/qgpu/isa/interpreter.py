@@ -265,10 +265,9 @@ class Interpreter:
         lanes = [n for q in here for n in state.lanes[4 * q : 4 * q + 4]]
         waiting = [n for n in lanes if n.waiting]
         if waiting and not any(self._runnable(q) for q in here):
-            for lane in waiting:
-                if self._covered(warp, *lane.gather) and self._sweep(here, *lane.gather):
-                    return
-            self._deadlock()
+            gather = waiting[0].gather
+            if not (self._covered(warp, *gather) and self._sweep(here, *gather)):
+                self._deadlock()
             return
         order = [(quad + i) % tokens.QUADS for i in range(1, tokens.QUADS + 1)]
         if not self._event:

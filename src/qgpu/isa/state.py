@@ -31,7 +31,7 @@ class Group:
 @dataclass
 class State:
     """Registers [quad][lane][register]; stage [quad][register][lane]; predicates [quad][index] lane masks;
-    exchange [parity][lane of the CTA]; memory row -> two words; allocated map row -> 64 bits."""
+    exchange, votes [parity][lane of the CTA]; memory row -> two words; allocated map row -> 64 bits."""
 
     program: dict[int, list[int]] = field(default_factory=dict)
     parameters: dict[int, int] = field(default_factory=dict)
@@ -44,6 +44,7 @@ class State:
     stage: list[list[list[int]]] = field(default_factory=list)
     predicates: list[list[int]] = field(default_factory=list)
     exchange: list[list[int]] = field(default_factory=list)
+    votes: list[list[bool]] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
     leader: list[int] = field(default_factory=list)
@@ -57,6 +58,7 @@ class State:
             self.stage = [[[0] * 4 for _ in range(tokens.STAGE_REGISTERS)] for _ in range(tokens.QUADS)]
             self.predicates = [[0] * tokens.PREDICATES for _ in range(tokens.QUADS)]
             self.exchange = [[0] * tokens.THREADS_PER_CTA for _ in range(2)]
+            self.votes = [[False] * tokens.THREADS_PER_CTA for _ in range(2)]
         self.memory = {row: words for row, words in self.memory.items() if row < tokens.SHARED_FIRST_ROW}
         self.lanes = [Lane(exists=bool(row >> 31)) for row in self.threads]
         self.mask, self.leader, self.group = [], [], []

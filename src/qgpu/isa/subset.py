@@ -1,15 +1,30 @@
 """What the circuits implement of the block encoding: the one switch that the compiler obeys.
 
-A choice that is not listed may stand in no block that a compiler emits; the interpreter runs all of them.
+``PRESENT`` lists the choices that stand in weights today, ``REVISED`` those that revision 2 of the contract gives the
+circuits in the end, ``COMPLETE`` what the interpreter runs. ``rules`` are the combinations of choices that no circuit
+has, whatever the table: unit M, ALU B and the exchange lie where their inputs are there in time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from qgpu.isa.encoding import CHOICES, CONDITIONS
 from qgpu.isa.program import Program
+
+QUICK: Final = frozenset(
+    {"add", "sub", "rsub", "and", "or", "xor", "andn", "orn", "first", "second", "min.s", "max.s", "min.u", "max.u"}
+)
+"""Operations of ALU A whose result may be an address; all that ALU B has."""
+
+BOUNDS: Final = frozenset({"min.s", "max.s", "min.u", "max.u"})
+AFTER_PRODUCT: Final = frozenset({"add", "sub", "rsub", "first", "second"})
+"""What ALU B does with a product: all of it is one sum of columns."""
+
+PRODUCTS: Final = frozenset({"mul.lo", "mulhi.s", "mulhi.u"})
+AMOUNTS: Final = frozenset({"zero", "B", "I", "Q", "A"})
+"""Where the amount of a shift may come from: what is known early."""
 
 _ALU: Final = frozenset({"add", "sub", "rsub", "and", "or", "xor", "first", "second"})
 
@@ -42,9 +57,62 @@ PRESENT: Final[dict[str, frozenset[str]]] = {
 COMPLETE: Final[dict[str, frozenset[str]]] = {name: frozenset(choices) for name, choices in CHOICES.items()}
 """The whole contract: what the interpreter runs."""
 
+REVISED: Final[dict[str, frozenset[str]]] = {**COMPLETE, "alu_b": QUICK}
+"""What the circuits are to implement, together with ``rules``."""
+
 ABSENT_FIELDS: Final = frozenset({"d_o", "load_wide", "store_wide", "yield", "collect_parity", "publish_parity"})
-"""Fields that must be zero in a block the circuits are to run. One rule besides: a predicate written from ALU B's
-operands (``p_src`` b) compares the first operand of unit M, so that ``m_op`` must be ``first`` there."""
+"""Fields that must be zero in a block the circuits are to run today."""
+
+
+def _choice(fields: Mapping[str, int], name: str) -> str:
+    return CHOICES[name][fields.get(name, 0)]
+
+
+def _slow_address(f: Mapping[str, int]) -> bool:
+    return _choice(f, "load") != "none" and _choice(f, "alu_a") not in QUICK
+
+
+def _product_logic(f: Mapping[str, int]) -> bool:
+    return _choice(f, "m_op") in PRODUCTS and _choice(f, "alu_b") not in AFTER_PRODUCT
+
+
+def _late_order(f: Mapping[str, int]) -> bool:
+    compares = f.get("p_write", 0) and _choice(f, "p_src") == "b"
+    return bool(compares or _choice(f, "alu_b") in BOUNDS) and _choice(f, "m_op") != "first"
+
+
+def _late_amount(f: Mapping[str, int]) -> bool:
+    op = _choice(f, "m_op")
+    return op != "first" and op not in PRODUCTS and _choice(f, "m2_sel") not in AMOUNTS
+
+
+def _ballot_elsewhere(f: Mapping[str, int]) -> bool:
+    if _choice(f, "collect") != "ballot":
+        return False
+    uses = _choice(f, "m1_sel") == "V" or _choice(f, "c_sel") == "V"
+    compares = f.get("p_write", 0) and _choice(f, "p_src") == "b"
+    plain = _choice(f, "m1_sel") != "V" and _choice(f, "alu_b") == "second" and not compares
+    return uses and not plain
+
+
+def _old_elsewhere(f: Mapping[str, int]) -> bool:
+    return bool(f.get("d_o", 0)) and (f.get("rc", 0) != f["d_o"] or _choice(f, "store") == "b64")
+
+
+_RULES: Final[tuple[tuple[Callable[[Mapping[str, int]], bool], str], ...]] = (
+    (_slow_address, "load at the result of a slow operation of ALU A"),
+    (_product_logic, "operation of ALU B on a product but add, sub, rsub, first and second"),
+    (_late_order, "comparison, min or max of a product or shift in the block that computes it"),
+    (_late_amount, "shift by a value that is loaded, computed or staged in the same block"),
+    (_ballot_elsewhere, "use of a ballot but as the late result (c_sel V, alu_b second)"),
+    (_old_elsewhere, "old value of an atomic but with rc = d_o and 32 bits or less"),
+)
+
+
+def rules(fields: Mapping[str, int]) -> list[str]:
+    """Which combinations of a block's fields (numbers) no circuit has, one text each. docs/machine.md, "What the
+    circuits implement"."""
+    return [text for broken, text in _RULES if broken(fields)]
 
 
 def faults(fields: Mapping[str, int]) -> list[str]:
@@ -55,16 +123,13 @@ def faults(fields: Mapping[str, int]) -> list[str]:
         if name in PRESENT and CHOICES[name][value] not in PRESENT[name]
     ]
     found += [name for name in sorted(ABSENT_FIELDS) if fields.get(name)]
-    b_source, first = CHOICES["p_src"].index("b"), CHOICES["m_op"].index("first")
-    if fields.get("p_write") and fields.get("p_src") == b_source and fields.get("m_op", 0) != first:
-        found.append("a comparison of a product (p_src b with a unit M that multiplies)")
-    return found
+    return found + rules(fields)
 
 
 def program_faults(program: Program) -> list[str]:
     """What of a program the circuits do not implement, one text each, with its block and source line."""
     return [
-        f"{program.name}: block {index}{f' (line {block.line})' if block.line else ''}: the circuits have no {text} yet"
+        f"{program.name}: block {index}{f' (line {block.line})' if block.line else ''}: the circuits have no {text}"
         for index, block in enumerate(program.blocks)
         for text in faults(block.fields)
     ]
