@@ -21,6 +21,7 @@ from qgpu.cuda.ir import (
     Load,
     Operand,
     Param,
+    Print,
     Reg,
     Special,
     Store,
@@ -31,6 +32,7 @@ from qgpu.cuda.ir import (
     WarpOp,
 )
 from qgpu.cuda.ops import ATOMICS, evaluate
+from qgpu.cuda.printf import render, words_of
 
 SHARED, LOCAL = 0x4000_0000, 0x6000_0000
 _WARP = 32
@@ -56,6 +58,7 @@ class Machine:
     shared_bytes: int = 0
     local_bytes: int = 0
     steps: int = 0
+    printed: list[str] = field(default_factory=list)
 
 
 def run(
@@ -67,12 +70,15 @@ def run(
     *,
     dynamic_shared: int = 0,
     limit: int = 10_000_000,
+    printed: list[str] | None = None,
 ) -> int:
     """Runs the launch, changing ``memory`` (little endian; addresses count from 0), and returns the executed steps.
 
-    Global and constant variables are put behind what ``memory`` holds. Raises Fault, also after ``limit`` instructions.
+    Global and constant variables are put behind what ``memory`` holds. ``printed`` takes what `ir.Print` writes.
+    Raises Fault, also after ``limit`` instructions.
     """
     machine = Machine(function, parameters, memory, _three(grid), _three(block), dynamic_shared)
+    machine.printed = [] if printed is None else printed
     _place(machine)
     for z in range(machine.grid[2]):
         for y in range(machine.grid[1]):
@@ -104,6 +110,11 @@ def _place(machine: Machine) -> None:
             machine.addresses[variable.name] = len(machine.memory)
             machine.memory.extend(variable.initial or bytes(variable.size))
     machine.shared_bytes += machine.dynamic_shared
+    for variable in machine.function.variables:
+        for reference in variable.references:
+            start = machine.addresses[variable.name] + reference.offset
+            target = machine.addresses[reference.variable] + reference.addend
+            machine.memory[start : start + reference.width] = target.to_bytes(reference.width, "little")
 
 
 @dataclass
@@ -263,6 +274,8 @@ def _thread(
                     thread.registers[dest] = evaluate(op, type_, dest.type, *map(value, sources))
                 case Load() | Store() | Atomic():
                     _access(machine, thread, item, value)
+                case Print(format=text, arguments=arguments):
+                    _print(machine, thread, item, value(text), value(arguments))
                 case Barrier(dest=dest, source=source):
                     kept = None if source is None else Const(value(source), Type.PRED)
                     answer = yield Barrier(item.op, dest, kept)
@@ -311,18 +324,38 @@ def _special(machine: Machine, thread: Thread, cta: Coordinates, name: str) -> i
     }[base]
 
 
+def _at(machine: Machine, thread: Thread, address: int) -> tuple[str, bytearray, int]:
+    """The space an address lies in, that space's bytes, and where in them."""
+    return next(
+        (space, memory, address - base)
+        for space, memory, base in (("local", thread.local, LOCAL), ("shared", machine.shared, SHARED),
+                                    ("global", machine.memory, 0))
+        if address >= base
+    )  # fmt: skip
+
+
+def _text(machine: Machine, thread: Thread, address: int) -> str:
+    _, memory, start = _at(machine, thread, address)
+    end = memory.find(b"\0", start)
+    if start >= len(memory) or end < 0:
+        raise Fault(f"thread {thread.rank}: no text at address {address:#x}")
+    return memory[start:end].decode("utf-8", "replace")
+
+
+def _print(machine: Machine, thread: Thread, item: Print, text: int, arguments: int) -> None:
+    format_ = _text(machine, thread, text)
+    _, memory, start = _at(machine, thread, arguments)
+    data = bytes(memory[start : start + 4 * words_of(format_, item.pointer_bytes)])
+    machine.printed.append(render(format_, data, item.pointer_bytes, lambda at: _text(machine, thread, at)))
+
+
 def _access(machine: Machine, thread: Thread, item: Load | Store | Atomic, value: Callable[[Operand], int]) -> None:
     where: Address = item.address
     index = 0 if where.index is None else value(where.index) << where.shift
     address = (value(where.base) + index + where.offset) & Type.B32.mask
     count = len(item.dests) if isinstance(item, Load) else len(item.values) if isinstance(item, Store) else 1
     size = item.width * count
-    space, memory, start = next(
-        (space, memory, address - base)
-        for space, memory, base in (("local", thread.local, LOCAL), ("shared", machine.shared, SHARED),
-                                    ("global", machine.memory, 0))
-        if address >= base
-    )  # fmt: skip
+    space, memory, start = _at(machine, thread, address)
     named = "global" if item.space == "const" else item.space
     if named not in ("generic", space) or start + size > len(memory) or address % size:
         raise Fault(f"thread {thread.rank}: {item.space} address {address:#x}")

@@ -10,128 +10,26 @@ Integers are held as unsigned values of their type's width; operations say thems
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import IntEnum
 
-from qgpu.cuda.ptx import SourceLine
+from qgpu.cuda.ir_operands import (
+    Address,
+    Const,
+    Guard,
+    Operand,
+    Origin,
+    Param,
+    Reg,
+    Special,
+    Type,
+    VariableAddress,
+)
 
-
-class Type(IntEnum):
-    """A register type; its value is its width in bits."""
-
-    PRED = 1
-    B16 = 16
-    B32 = 32
-    B64 = 64
-
-    @property
-    def mask(self) -> int:
-        return (1 << self) - 1
-
-    def __str__(self) -> str:
-        return "pred" if self is Type.PRED else f"b{int(self)}"
-
-
-# ---- Operands ----
-
-
-@dataclass(frozen=True, slots=True)
-class Reg:
-    """A virtual register, known by its name."""
-
-    name: str
-    type: Type
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Const:
-    """A constant, 0 <= value < 2 ** type. Printed as signed where that is shorter."""
-
-    value: int
-    type: Type
-
-    def __str__(self) -> str:
-        signed = self.value - (1 << self.type) if self.value >> (self.type - 1) else self.value
-        return str(self.value if self.type is Type.PRED else signed)
-
-
-@dataclass(frozen=True, slots=True)
-class Special:
-    """A special register: "tid.x", "laneid", ... Always 32 bits wide."""
-
-    name: str
-
-    @property
-    def type(self) -> Type:
-        return Type.B32
-
-    def __str__(self) -> str:
-        return f"%{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Param:
-    """A kernel parameter word: ``type`` bits at byte ``offset`` of the parameter area, aligned to its size."""
-
-    offset: int
-    type: Type
-
-    def __str__(self) -> str:
-        return f"param[{self.offset}]" + ("" if self.type is Type.B32 else f":{self.type}")
-
-
-@dataclass(frozen=True, slots=True)
-class VariableAddress:
-    """The address of a shared, local, constant or global variable, plus ``offset`` bytes; zero-extended to ``type``."""
-
-    name: str
-    offset: int
-    type: Type = Type.B32
-
-    def __str__(self) -> str:
-        return f"&{self.name}" + (f"{self.offset:+d}" if self.offset else "")
-
-
-Operand = Reg | Const | Special | Param | VariableAddress
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a load, store or atomic goes: base + (index << shift) + offset, modulo 2 ** 32."""
-
-    base: Operand
-    index: Operand | None = None
-    shift: int = 0
-    offset: int = 0
-
-    def __str__(self) -> str:
-        text = str(self.base)
-        if self.index is not None:
-            text += f" + {self.index}" + (f" << {self.shift}" if self.shift else "")
-        if self.offset:
-            text += f" {'-' if self.offset < 0 else '+'} {abs(self.offset)}"
-        return f"[{text}]"
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """The instruction runs in threads where ``register`` is true (false, if negated)."""
-
-    register: Reg
-    negated: bool = False
-
-    def __str__(self) -> str:
-        return f"@{'!' if self.negated else ''}{self.register}"
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """What an instruction was made from: a line of the PTX, and the user's own source line if that is known."""
-
-    ptx_line: int
-    source: SourceLine | None = None
+__all__ = [
+    "Address", "Atomic", "Barrier", "BasicBlock", "Branch", "Compute", "Const", "Exit", "Fence", "Function", "Guard",
+    "Instruction", "Jump", "KernelParameter", "Load", "Operand", "Origin", "Param", "Print", "Reference", "Reg",
+    "Special", "Store", "Switch", "TERMINATORS", "Terminator", "Trap", "Type", "Variable", "VariableAddress", "WarpOp",
+    "has_effect", "map_operands", "operands", "reads", "successors", "writes",
+]  # fmt: skip
 
 
 # ---- Instructions ----
@@ -223,6 +121,19 @@ class Fence(Instruction):
     """A memory fence: orders nothing on a machine that is always in order, but marks a loop that waits for others."""
 
 
+@dataclass(frozen=True)
+class Print(Instruction):
+    """``printf``: format is the address of the text, arguments that of the values, laid out as `printf` says.
+
+    pointer_bytes: how wide ``long`` and pointers among the values are. Lowering never meets a Print: `expand_prints`
+    makes stores into a buffer of it.
+    """
+
+    format: Operand
+    arguments: Operand
+    pointer_bytes: int = 4
+
+
 # ---- Terminators ----
 
 
@@ -285,14 +196,28 @@ class KernelParameter:
 
 
 @dataclass(frozen=True)
+class Reference:
+    """``width`` bytes at ``offset`` of a variable's initial bytes hold the address of another, plus ``addend``."""
+
+    offset: int
+    width: int
+    variable: str
+    addend: int = 0
+
+
+@dataclass(frozen=True)
 class Variable:
-    """A variable in memory; size 0 is dynamic shared memory. initial: its bytes, None if it starts undefined."""
+    """A variable in memory; size 0 is dynamic shared memory. initial: its bytes, None if it starts undefined.
+
+    references: which of these bytes are addresses, filled in where the variables' places are known.
+    """
 
     name: str
     space: str
     size: int
     align: int
     initial: bytes | None = None
+    references: tuple[Reference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -332,6 +257,8 @@ def operands(instruction: Instruction) -> tuple[Operand, ...]:
             return (predicate,)
         case Switch(index=index):
             return (index,)
+        case Print(format=text, arguments=arguments):
+            return (text, arguments)
     return ()
 
 
@@ -386,6 +313,8 @@ def map_operands(instruction: Instruction, change: Callable[[Operand], Operand])
             changes["predicate"] = changed if isinstance(changed, Reg) else predicate
         case Switch(index=index):
             changes["index"] = change(index)
+        case Print(format=text, arguments=arguments):
+            changes["format"], changes["arguments"] = change(text), change(arguments)
     if instruction.guard is not None:
         changed = change(instruction.guard.register)
         if isinstance(changed, Reg):

@@ -14,6 +14,7 @@ from qgpu.cuda.ir import (
     Instruction,
     Jump,
     Load,
+    Print,
     Store,
     Switch,
     Trap,
@@ -49,6 +50,8 @@ def _line(instruction: Instruction) -> str:
             return f"{result}{op}{_suffix(type_)} {_listed(sources)}".rstrip()
         case Fence():
             return "fence"
+        case Print(format=text, arguments=arguments):
+            return f"print {text}, {arguments}"
         case Jump(target=target):
             return f"jump {target}"
         case Branch(predicate=predicate, negated=negated, then=then, otherwise=otherwise):

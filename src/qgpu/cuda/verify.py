@@ -17,6 +17,7 @@ from qgpu.cuda.ir import (
     Load,
     Operand,
     Param,
+    Print,
     Reg,
     Special,
     Store,
@@ -171,6 +172,8 @@ def _instruction(item: Instruction) -> list[str]:
             for letter, dest in zip(warp_row.results, dests, strict=False):
                 found += [] if dest is None else _expect(str(dest), dest.type, typed(letter, type_))
             return found
+        case Print(format=text, arguments=arguments):
+            return _expect("the format", text.type, Type.B32) + _expect("the arguments", arguments.type, Type.B32)
         case Branch(predicate=predicate):
             return _expect("the predicate", predicate.type, Type.PRED)
     return []
