@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 
 from qgpu.circuit.builder import Builder
-from qgpu.circuit.ir import Circuit, Expr, Port
+from qgpu.circuit.ir import Circuit, Expr, Port, total
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
 
@@ -34,7 +35,7 @@ def random_circuit(seed: int, cells: int = 40, bits: int = 4) -> Circuit:
         return Word(name, tuple(bit() for _ in range(width)))
 
     for i in range(cells):
-        kind = rng.randrange(9)
+        kind = rng.randrange(10)
         if kind == 0:
             pool.append(b.and_(f"and{i}", *some(4)))
         elif kind == 1:
@@ -55,13 +56,34 @@ def random_circuit(seed: int, cells: int = 40, bits: int = 4) -> Circuit:
             pool.extend(b.mux(f"mux{i}", [(choice, word("p", 2)), (~choice, word("q", 2))]))
         elif kind == 7:
             pool.extend(_memory(b, rng, f"memory{i}", some, word, bit))
-        else:
+        elif kind == 8:
             pool.extend(_banks(b, rng, f"banks{i}", some, word, bit))
+        else:
+            pool.extend(shared_word(b, rng, f"shared{i}", bit))
     for i, wire in enumerate(feedback):
         b.drive(wire, b.delay(f"feedback{i}", bit(), rng.randint(1, 3)))
     b.probe("numbers", numbers)
     b.probe("bits", pool)
     return b.finish(Word("next", tuple(bit() for _ in range(bits))), np.random.default_rng(seed).permutation(1 << bits))
+
+
+def shared_word(b: Builder, rng: random.Random, name: str, bit: Callable[[], Expr]) -> Word:
+    """Two signals that two fields of one memory, a second memory, a mux and a sum drive in turn, as two bits say; and
+    what each of them gives is ready at another level."""
+    low, high = bit(), bit()
+    case = [b.and_(f"{name}.case{i}", low if i & 1 else ~low, high if i & 2 else ~high) for i in range(4)]
+    bus = b.bus_word(name, 2)
+
+    def word() -> Word:
+        return Word("w", (bit(), bit()))
+
+    fields = [Field("p", word(), select=case[0]), Field("q", word(), select=case[1], delay=rng.randint(0, 2))]
+    b.memory(f"{name}.m", fields, Port((bit(),), (bit(),)), Port((bit(),)), into={"p": bus, "q": bus})
+    b.memory(f"{name}.n", [Field("v", word())], Port((), (bit(),)), Port((), (case[2],)), into={"v": bus})
+    late = b.xor(f"{name}.late", bit(), bit())
+    b.mux(f"{name}.mux", [((case[3], late), word())], into=bus)
+    b.sum_of(f"{name}.sum", [(total((case[3], ~late)), lambda n: int(n == 2))], into=bus[rng.randrange(2)])
+    return bus
 
 
 def _memory(b: Builder, rng: random.Random, name: str, some, word, bit) -> list[Expr]:  # type: ignore[no-untyped-def]

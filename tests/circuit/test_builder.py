@@ -408,3 +408,36 @@ def test_an_upper_group_has_no_room_for_a_third_row() -> None:
     assert message(lambda: w.add_columns(b, "s", [*columns, x[0]])) == (
         "adder 's.group1': its count ranges over 0..31; with more than 30 it would carry more than one"
     )
+
+
+def test_what_drives_a_bus_adds_up() -> None:
+    b, x = four()
+    bus = b.bus_word("bus", 2)
+    count = b.bus("count", 0, 3)
+    b.mux("m", [(x[0], x[1:3])], into=bus)
+    b.memory("mem", [Field("v", x[2:4])], Port(()), Port((), (~x[0],)), into={"v": bus})
+    for i in range(3):
+        b.sum_of(f"s{i}", [(x[i], lambda n: n)], into=count)
+    b.probe("bus", bus)
+    b.probe("count", count)
+    simulator = Simulator(done(b, x), 16)
+    simulator.step(range(16))
+    wanted = [i >> 1 & 3 if i & 1 else i >> 2 for i in range(16)]
+    assert simulator.probe_word("bus").tolist() == wanted
+    assert simulator.probe("count").tolist() == [[(i & 7).bit_count() for i in range(16)]]
+
+
+def test_buses_are_checked() -> None:
+    b, x = four()
+    bus = b.bus_word("bus", 2)
+    assert "is no signal to drive" in message(lambda: b.sum_of("s", [(x[0], lambda n: n)], into=~bus[0]))
+    assert "no field that is read is called w" in message(
+        lambda: b.memory("m", [Field("v", x[0:2])], Port(()), Port(()), into={"w": bus})
+    )
+    b.mux("one", [(x[0], x[1:2])], into=bus[0:1])
+    assert "nothing drives the bus 'bus.bit1'" in message(lambda: done(b, x))
+    b.mux("both", [(x[1], x[1:2])], into=bus[0:1])
+    b.mux("other", [(x[0], x[1:2])], into=bus[1:2])
+    simulator = Simulator(done(b, x))
+    with pytest.raises(EvaluationError, match=r"signal 'bus.bit0' is 2, outside 0..1"):
+        simulator.step(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
+from tests.circuit.random_circuits import shared_word
 
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Circuit, Expr, Port, total
@@ -14,8 +15,9 @@ from qgpu.circuit.word import Word
 BITS = 6
 
 
-def random_netlist(seed: int, levels: int = 10, width: int = 12) -> Circuit:
-    """``levels`` rows of ``width`` cells, each reading mostly the row before; a vocabulary of 64 ids."""
+def random_netlist(seed: int, levels: int = 10, width: int = 12, shared: bool = False) -> Circuit:
+    """``levels`` rows of ``width`` cells, each reading mostly the row before; a vocabulary of 64 ids. ``shared``:
+    whether there are signals with several drivers."""
     rng = random.Random(seed)
     b = Builder(f"random{seed}", 1 << BITS)
     x = b.token_word("x", lambda i: i, BITS)
@@ -33,7 +35,7 @@ def random_netlist(seed: int, levels: int = 10, width: int = 12) -> Circuit:
         row: list[Expr] = []
         for number in range(width):
             name = f"r{level}.{number}"
-            kind = rng.randrange(12)
+            kind = rng.randrange(13 if shared else 12)
             if kind < 3:
                 row.append(b.xor(name, *bits(2, 6)))
             elif kind < 5:
@@ -48,6 +50,8 @@ def random_netlist(seed: int, levels: int = 10, width: int = 12) -> Circuit:
                 row.append(b.delay(name, bit(), rng.randint(1, 3)))
             elif kind < 10:
                 row.append(b.or_(name, b.and_(f"{name}.a", *bits(1, 3)), b.and_(f"{name}.b", *bits(1, 3))))
+            elif kind == 12:
+                row.extend(shared_word(b, rng, name, bit))
             else:
                 fields = [
                     Field("now", Word("now", bits(2, 2)), complement=True),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
@@ -16,6 +18,7 @@ from qgpu.circuit.examples import (
     fibonacci,
     fibonacci_reference,
 )
+from qgpu.circuit.graph import outputs
 from qgpu.foundry import Options, cast
 
 HEADS = 3
@@ -57,6 +60,15 @@ def test_random_circuits(seed: int) -> None:
     assert network.certificate["sums_in_steps"] > 0
     ids = [int(i) for i in np.random.default_rng(seed).integers(0, circuit.vocabulary, 150)]
     agree(circuit, network, ids, decoded=12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_circuits_with_shared_signals(seed: int) -> None:
+    circuit = random_netlist(seed, levels=6, shared=True)
+    drivers = Counter(signal for cell in circuit.cells for signal in outputs(cell))
+    assert max(drivers.values()) >= 4
+    ids = [int(i) for i in np.random.default_rng(seed).integers(0, circuit.vocabulary, 150)]
+    agree(circuit, cast(circuit, Options(heads=8)), ids, decoded=12)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -15,10 +15,10 @@ from qgpu.foundry import FoundryError, Options, cast, cast_with_report
 from qgpu.foundry.numbers import NORM_WEIGHT, READ_GATE, READ_WEIGHT, SCALE_BITS, anchors_for, to_bf16
 
 
-@pytest.mark.parametrize("seed", [1, 4])
-def test_no_dim_is_further_from_an_integer_than_proved(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "shared"), [(1, False), (4, False), (1, True)])
+def test_no_dim_is_further_from_an_integer_than_proved(seed: int, shared: bool) -> None:
     """Every machine dim holds an integer after every layer: exactly in bfloat16, within the proved error in float32."""
-    circuit = random_netlist(seed)
+    circuit = random_netlist(seed, shared=shared)
     network = cast(circuit, Options(heads=8))
     ids = torch.tensor([np.random.default_rng(seed).integers(0, circuit.vocabulary, 130).tolist()])
     worst = {}

@@ -30,7 +30,7 @@ def test_all_faults_at_once() -> None:
     cells = (
         x,
         Sum(out, (Term(x.out.expr, (0, 1, 1)),)),
-        Sum(out, (Term(x.out.expr, (1, 0)),)),
+        Delay(out, x.out.expr, 1),
         Delay(Signal("late", 0, 1), x.out.expr, 4),
         Delay(Signal("two", 0, 1), x.out.expr + x.out.expr, 1),
         Sum(Signal("lost", 0, 1), (Term(Signal("ghost", 0, 1).expr, (0, 1)),)),

@@ -27,8 +27,8 @@ from .ir import (
     Token,
     total,
 )
-from .memory import Field, check_port, columns_of
-from .sums import Part, affine_sum, parts_of, sum_cell
+from .memory import Field, check_port, columns_of, signal_of
+from .sums import Part, affine_sum, parts_of, sum_cell, sum_into
 from .tables import LARGEST_SUM, Table, values
 from .word import Word, same_width
 
@@ -43,6 +43,7 @@ class Builder:
         self._scopes: list[str] = []
         self._names: set[str] = set()
         self._forwards: dict[Signal, Expr | None] = {}
+        self._buses: list[Signal] = []
         self._probes: dict[str, tuple[Expr, ...]] = {}
 
     # names
@@ -105,6 +106,17 @@ class Builder:
     def forward_word(self, name: str, width: int) -> Word:
         return Word(self.path(name), tuple(self.forward(f"{name}.bit{i}") for i in range(width)))
 
+    def bus(self, name: str, lo: int = 0, hi: int = 1) -> Expr:
+        """A signal for several drivers: whatever goes ``into`` it (sums, fields of memories) adds up. That the total
+        stays within ``lo`` and ``hi`` is a claim, which the evaluator checks. It is read once all have driven it."""
+        signal = self._signal(name, lo, hi)
+        self._buses.append(signal)
+        return signal.expr
+
+    def bus_word(self, name: str, width: int) -> Word:
+        """A word of buses ``name.bit<i>``, each 0 or 1."""
+        return Word(self.path(name), tuple(self.bus(f"{name}.bit{i}") for i in range(width)))
+
     @overload
     def drive(self, wire: Expr, driver: Expr) -> None: ...
     @overload
@@ -147,28 +159,40 @@ class Builder:
         return Word(self.path(name), tuple(bits.values()))
 
     def sum_of(
-        self, name: str, terms: Iterable[tuple[Expr, Table]], lo: int | None = None, hi: int | None = None
+        self,
+        name: str,
+        terms: Iterable[tuple[Expr, Table]],
+        lo: int | None = None,
+        hi: int | None = None,
+        into: Expr | None = None,
     ) -> Expr:
         """The sum of many tables, each of its own expression: one signal, one level.
 
         ``lo``, ``hi`` (both or none): a range of the sum that is narrower than its tables show (say, because the terms
-        exclude each other); a claim, which the evaluator checks.
+        exclude each other); a claim, which the evaluator checks. ``into``: a signal (a ``bus``, or what a memory reads)
+        to add the sum to, instead of a signal of its own.
         """
         bounds = {} if lo is None or hi is None else {name: (lo, hi)}
-        return self.sums({name: terms}, bounds)[name]
+        return self.sums({name: terms}, bounds, into=None if into is None else {name: into})[name]
 
     def sums(
         self,
         terms: Mapping[str, Iterable[tuple[Expr, Table]]],
         bounds: Mapping[str, tuple[int, int]] | None = None,
         strip: str = "",
+        into: Mapping[str, Expr] | None = None,
     ) -> dict[str, Expr]:
         """Several sums at once, by name: tables of the same argument share their neurons across all of them. One level.
 
         ``bounds``: claimed ranges, as ``lo`` and ``hi`` of ``sum_of``. ``strip``: left off the names in the answer.
+        ``into``: signals that sums are added to, as in ``sum_of``.
         """
         made = {}
         for name, parts in parts_of(self.path(""), terms).items():
+            if into is not None and name in into:
+                self.cells.append(sum_into(self._reserve(name), parts, signal_of(f"'{self.path(name)}'", into[name])))
+                made[name.removeprefix(strip)] = into[name]
+                continue
             bound = (bounds or {}).get(name)
             free = affine_sum(parts, bound)
             if free is None:
@@ -183,9 +207,11 @@ class Builder:
         self.cells.append(cell)
         return result
 
-    def buffer(self, name: str, arg: Expr) -> Expr:
-        """``arg`` as one signal of its own (useful where a wide expression is used deep down). One level, one
-        neuron."""
+    def buffer(self, name: str, arg: Expr, into: Expr | None = None) -> Expr:
+        """``arg`` as one signal of its own (useful where a wide expression is used deep down), or added to the signal
+        ``into``. One level, one neuron."""
+        if into is not None:
+            return self.sum_of(name, [(arg, lambda n: n)], into=into)
         if not arg.terms:
             self._reserve(name)
             return arg
@@ -250,17 +276,19 @@ class Builder:
         """One level, at most two neurons a bit."""
         return self.mux(name, [(condition, then), (~condition, otherwise)])
 
-    def mux(self, name: str, choices: Sequence[tuple[Expr | Sequence[Expr], Word]]) -> Word:
+    def mux(self, name: str, choices: Sequence[tuple[Expr | Sequence[Expr], Word]], into: Word | None = None) -> Word:
         """The word whose condition is 1 (or all of whose conditions are); zero if there is none.
 
         At most one word may be chosen at a token (a claim). One level, one neuron for each choice and bit; constants
-        cost less, and words of constants with single conditions nothing.
+        cost less, and words of constants with single conditions nothing. ``into``: a word of signals to add the choice
+        to (then at most one of all that drives it may be chosen).
         """
         if not choices:
             raise CircuitError(f"mux '{self.path(name)}': there is nothing to choose from")
         flat = [((cond,) if isinstance(cond, Expr) else tuple(cond), word) for cond, word in choices]
         self._bits(name, [bit for conditions, _ in flat for bit in conditions])
-        width = same_width(f"mux '{self.path(name)}'", *(word for _, word in flat))
+        targets = () if into is None else (into,)
+        width = same_width(f"mux '{self.path(name)}'", *(word for _, word in flat), *targets)
         bits = []
         for i in range(width):
             pins = [
@@ -268,8 +296,11 @@ class Builder:
                 for conditions, word in flat
                 if _may_be_1(word[i])
             ]
-            bits.append(self.sum_of(f"{name}.bit{i}", [(total(group), _is(len(group))) for group in pins], 0, 1))
-        return Word(self.path(name), tuple(bits))
+            terms = [(total(group), _is(len(group))) for group in pins]
+            if into is None or terms:
+                target = None if into is None else into[i]
+                bits.append(self.sum_of(f"{name}.bit{i}", terms, 0, 1, target))
+        return Word(self.path(name), tuple(bits)) if into is None else into
 
     # time and memory
 
@@ -302,8 +333,9 @@ class Builder:
         """Up to 128 rows of up to 64 bits; returns what is read, a word for each field that is read.
 
         A field ``f`` with ``complement`` also gives ``f.not``, its complement, which like the field itself is zero
-        where the row was never written. ``into``: the words of another memory: both then drive the same signals (banks
-        of one memory; at most one may be enabled at a token). See ``ir.Memory`` for ``wipe`` and ``gather``.
+        where the row was never written. ``into``: by field, the word that it is added to instead of one of its own:
+        what another memory reads (banks; the whole answer of that one may be given), or buses. Two fields may share a
+        word if their selects exclude each other. See ``ir.Memory`` for ``wipe`` and ``gather``.
         """
         full = self._reserve(name)
         for label, port in (("write", write), ("read", read)):
@@ -347,6 +379,7 @@ class Builder:
             np.asarray(entries, np.int64),
             self._probes,
             self._forwards,
+            self._buses,
         )
 
 

@@ -7,7 +7,8 @@ filled stage by stage. Every signal's bounds and every claimed range (``Expr.ass
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -38,12 +39,13 @@ class Simulator:
         self.circuit = circuit
         self.batch = batch
         self.token = 0
-        cells = ordered(circuit.cells)
-        stages = _stages(cells)
+        cells, shares = _private(ordered(circuit.cells))
+        stages = _stages(cells, shares)
         dtype = _smallest_type(cells)
         sums = [[cell for cell in stage if isinstance(cell, Sum)] for stage in stages]
         sums = [sorted(stage, key=lambda cell: -len(cell.terms)) for stage in sums]
-        self.signals = _layout(cells, stages, sums)
+        finished = [_finished_by(stage, stages, shares) for stage in stages]
+        self.signals = _layout(cells, finished, sums)
         self._index = {signal: row for row, signal in enumerate(self.signals)}
         late = [(arg, outputs(cell)[0].name if outputs(cell) else "") for cell in cells for arg in past_inputs(cell)]
         self._history = History([arg for arg, _ in late], [user for _, user in late], self._index, batch)
@@ -52,16 +54,17 @@ class Simulator:
         delays = [cell for cell in cells if isinstance(cell, Delay)]
         self._delay_ago = np.array([cell.tokens for cell in delays], np.intp)
         self._delay_row = np.array([self._history.row(cell.arg) for cell in delays], np.intp)
-        self._stages: list[tuple[SumStage | None, list[MemoryStage], slice, slice]] = []
+        self._stages: list[tuple[SumStage | None, list[MemoryStage], list[tuple[Array, Array]], slice, slice]] = []
         start = len(self._tokens) + len(delays)
-        for stage, adders in zip(stages, sums, strict=True):
+        for stage, adders, ended in zip(stages, sums, finished, strict=True):
             memories = [cell for cell in stage if isinstance(cell, Memory)]
             groups = [[m for m in memories if m.gather == kind] for kind in (False, True)]
             stores = [MemoryStage(group, self._index, self._history, batch, dtype) for group in groups if group]
             middle = start + len(adders)
-            end = middle + len(_finished_by(stage, stages))
+            end = middle + len(ended)
             summed = SumStage(adders, self._index, dtype) if adders else None
-            self._stages.append((summed, stores, slice(start, middle), slice(start, end)))
+            added = [(self._index[shares[c.out]], self._index[c.out]) for c in adders if c.out in shares]
+            self._stages.append((summed, stores, _once_each(added), slice(start, middle), slice(start, end)))
             start = end
         self._code = ExprBlock(circuit.code, ["the output code"] * len(circuit.code), self._index, np.int64)
         self._order = np.argsort(circuit.code_of, kind="stable")
@@ -101,9 +104,11 @@ class Simulator:
         values[count : count + len(self._delay_ago)] = self._history.past[self._delay_ago, self._delay_row]
         self._check(slice(0, count + len(self._delay_ago)), ids, active)
         values[count + len(self._delay_ago) :] = 0
-        for summed, stores, span, done in self._stages:
+        for summed, stores, added, span, done in self._stages:
             if summed is not None:
                 self._fail(summed.run(values, values[span], active), ids)
+            for rows, sources in added:
+                values[rows] += values[sources]
             for store in stores:
                 self._fail(store.run(values, active), ids)
             self._check(done, ids, active)
@@ -157,7 +162,7 @@ class Simulator:
 
     def memory(self, name: str) -> tuple[Array, Array]:
         """A memory's rows (uint64 [rows, batch], bit i is column i) and which were written (bool [rows, batch])."""
-        for _, stores, _, _ in self._stages:
+        for _, stores, _, _, _ in self._stages:
             for store in stores:
                 span = store.row_of(name)
                 if span is not None:
@@ -165,7 +170,7 @@ class Simulator:
         raise CircuitError(f"circuit '{self.circuit.name}' has no memory '{name}'")
 
     def _state(self) -> list[Array]:
-        stores = [store for _, group, _, _ in self._stages for store in group]
+        stores = [store for _, group, _, _, _ in self._stages for store in group]
         return [self._history.past, self._values, *(a for store in stores for a in (store.words, store.written))]
 
     def snapshot(self) -> tuple[int, list[Array]]:
@@ -184,7 +189,7 @@ class Simulator:
             array[...] = 0
 
 
-def _stages(cells: Sequence[Cell]) -> list[list[Cell]]:
+def _stages(cells: Sequence[Cell], shares: Mapping[Signal, Signal]) -> list[list[Cell]]:
     """Sum and Memory cells by the longest chain of cells before them."""
     ready: dict[Signal, int] = {}
     stages: list[list[Cell]] = []
@@ -194,28 +199,64 @@ def _stages(cells: Sequence[Cell]) -> list[list[Cell]]:
             if stage == len(stages):
                 stages.append([])
             stages[stage].append(cell)
-            for signal in outputs(cell):
+            for signal in (*outputs(cell), *_shared_outputs(cell, shares)):
                 ready[signal] = max(ready.get(signal, 0), stage + 1)
     return stages
 
 
-def _finished_by(stage: Sequence[Cell], stages: Sequence[Sequence[Cell]]) -> list[Signal]:
-    """Memory outputs that this stage is the last to drive (banks may share outputs)."""
+def _private(cells: Sequence[Cell]) -> tuple[tuple[Cell, ...], dict[Signal, Signal]]:
+    """The cells, where each Sum that shares its signal with others has one of its own instead; and what each of those
+    is added to."""
+    drivers = Counter(signal for cell in cells for signal in dict.fromkeys(outputs(cell)))
+    shares: dict[Signal, Signal] = {}
+    made: list[Cell] = []
+    for cell in cells:
+        if isinstance(cell, Sum) and drivers[cell.out] > 1:
+            low, high = (sum(end(term.table) for term in cell.terms) for end in (min, max))
+            own = Signal(f"part {len(shares)} of {cell.out.name}", low, high)
+            shares[own] = cell.out
+            cell = Sum(own, cell.terms)
+        made.append(cell)
+    return tuple(made), shares
+
+
+def _once_each(pairs: Sequence[tuple[int, int]]) -> list[tuple[Array, Array]]:
+    """Pairs (row, row to add) as few array operations, none with a row twice."""
+    left = list(pairs)
+    groups = []
+    while left:
+        now = dict(reversed(left))
+        left = [(row, source) for row, source in left if now[row] != source]
+        groups.append((np.array(list(now), np.intp), np.array(list(now.values()), np.intp)))
+    return groups
+
+
+def _shared_outputs(cell: Cell, shares: Mapping[Signal, Signal]) -> tuple[Signal, ...]:
+    """Signals that are added to: what memories read, and what Sums share with others."""
+    if isinstance(cell, Memory):
+        return outputs(cell)
+    return (shares[cell.out],) if cell.out in shares else ()
+
+
+def _finished_by(
+    stage: Sequence[Cell], stages: Sequence[Sequence[Cell]], shares: Mapping[Signal, Signal]
+) -> list[Signal]:
+    """Signals that are added to, and that this stage is the last to drive."""
     later = stages[[other is stage for other in stages].index(True) + 1 :]
-    shared = {s for other in later for cell in other if isinstance(cell, Memory) for s in outputs(cell)}
-    made = dict.fromkeys(s for cell in stage if isinstance(cell, Memory) for s in outputs(cell))
-    return [signal for signal in made if signal not in shared]
+    driven = {signal for other in later for cell in other for signal in _shared_outputs(cell, shares)}
+    made = dict.fromkeys(signal for cell in stage for signal in _shared_outputs(cell, shares))
+    return [signal for signal in made if signal not in driven]
 
 
 def _layout(
-    cells: Sequence[Cell], stages: Sequence[Sequence[Cell]], sums: Sequence[Sequence[Sum]]
+    cells: Sequence[Cell], finished: Sequence[Sequence[Signal]], sums: Sequence[Sequence[Sum]]
 ) -> tuple[Signal, ...]:
-    """Rows of the value array: tokens, delays, then stage by stage the sums and the memory outputs finished there."""
+    """Rows of the value array: tokens, delays, then stage by stage the sums and the shared signals finished there."""
     result = [cell.out for cell in cells if isinstance(cell, Token)]
     result += [cell.out for cell in cells if isinstance(cell, Delay)]
-    for stage, adders in zip(stages, sums, strict=True):
+    for adders, ended in zip(sums, finished, strict=True):
         result += [cell.out for cell in adders]
-        result += _finished_by(stage, stages)
+        result += ended
     return tuple(result)
 
 

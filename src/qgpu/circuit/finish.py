@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .graph import inputs, ordered
+from .graph import inputs, ordered, outputs
 from .ir import Cell, Circuit, CircuitError, Column, Delay, Expr, Memory, Port, Signal, Sum, Term, Token, total
 from .tables import LARGEST_SUM
 
@@ -21,9 +21,12 @@ def resolve(
     code_of: np.ndarray[Any, np.dtype[np.int64]],
     probes: Mapping[str, tuple[Expr, ...]],
     forwards: Mapping[Signal, Expr | None],
+    buses: Sequence[Signal] = (),
 ) -> Circuit:
     """The finished Circuit. Raises CircuitError that lists every fault, one a line."""
     faults = [f"the forward wire '{wire.name}' is never driven" for wire, driver in forwards.items() if driver is None]
+    driven = {signal for cell in cells for signal in outputs(cell)}
+    faults += [f"nothing drives the bus '{bus.name}'" for bus in buses if bus not in driven]
     if not faults:
         faults += _wire_loop(forwards)
     faults += _code_faults(vocabulary, code, code_of)

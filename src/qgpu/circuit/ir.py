@@ -9,6 +9,10 @@ kinds of cell, and nothing else:
 ``Memory``  up to 128 rows of up to 64 bits with one write port and one read port; the write of a token is seen by the
             read of the same token.
 
+Several cells, and several columns of a memory, may drive one signal (tokens and delays apart): it is the sum of what
+they give, which has to stay within the signal's bounds. Banks of one memory, and choices between words, need no gate
+that way.
+
 Between cells stand *expressions*: integer-affine combinations ``const + sum(coef * signal)``. They cost nothing in
 hardware, which is why NOT (``1 - x``), OR of exclusive signals (``x + y``) and comparisons of small numbers are free.
 
@@ -236,9 +240,7 @@ class Memory:
 
     ``wipe``: 0/1 expression; 1 clears every row before this token's write. ``gather``: the read ignores
     ``read.address`` and brings the *sum* of all rows of 0..2**len(address)-1 (each column's out is then the count of
-    rows that hold a 1 there; callers keep at most one row non-zero a column, so that it is 0 or 1). Several memories
-    may name the same ``out`` signals if at most one of them is enabled at a token (banks); then the signal is their
-    sum.
+    rows that hold a 1 there; callers keep at most one row non-zero a column, so that it is 0 or 1).
     """
 
     name: str

@@ -67,23 +67,28 @@ def columns_of(
                 raise CircuitError(f"memory '{where}': two fields are called '{key}'")
             words[key] = _read_word(where, key, field.data, into, signal)
         for i, data in enumerate(field.data):
-            out = _signal_of(words[field.name][i]) if field.read else None
-            out_not = _signal_of(words[f"{field.name}.not"][i]) if field.complement else None
+            out, out_not = (
+                signal_of(f"memory '{where}', {key}", words[key][i]) if key in keys else None
+                for key in (field.name, f"{field.name}.not")
+            )
             columns.append(Column(data, field.delay, out, out_not, field.select))
+    stray = sorted(set(into or {}) - set(words))
+    if stray:
+        raise CircuitError(f"memory '{where}': no field that is read is called {', '.join(stray)}")
     return tuple(columns), words
 
 
 def _read_word(
     where: str, key: str, data: Word, into: Mapping[str, Word] | None, signal: Callable[[str], Signal]
 ) -> Word:
-    if into is None:
+    if into is None or key not in into:
         return Word(f"{where}.{key}", tuple(signal(f"{key}.bit{i}").expr for i in range(data.width)))
-    if key not in into:
-        raise CircuitError(f"memory '{where}': there is no field '{key}' in the memory it is to be a bank of")
     same_width(f"memory '{where}'", data, into[key])
     return into[key]
 
 
-def _signal_of(bit: Expr) -> Signal:
-    (signal,) = bit.terms
-    return signal
+def signal_of(where: str, target: Expr) -> Signal:
+    """The one signal that an expression is. CircuitError if it is more than that."""
+    if len(target.terms) != 1 or target.const or set(target.terms.values()) != {1}:
+        raise CircuitError(f"{where}: {target.short()} is no signal to drive; give a bus, or what a memory reads")
+    return next(iter(target.terms))

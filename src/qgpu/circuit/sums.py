@@ -59,11 +59,7 @@ def sum_cell(
     base = 0
     terms: list[Term] = []
     for arg, table, anchor in parts:
-        if arg.weight > LARGEST_SUM:
-            raise CircuitError(
-                f"'{name}': the coefficients of {arg.short()} add up to {arg.weight}; "
-                f"a gate is exact in bfloat16 up to {LARGEST_SUM}, so split the table into two levels"
-            )
+        _check_weight(name, arg)
         middle, rising, falling = split(table, best_anchor((table,)) if anchor is None else anchor)
         base += middle
         terms += [Term(a, t) for a, t in ((arg, rising), (-arg, falling)) if any(t)]
@@ -72,3 +68,18 @@ def sum_cell(
         return Sum(inverse, tuple(Term(t.arg, tuple(-n for n in t.table)) for t in terms)), base - inverse.expr
     out = signal(low - base, high - base)
     return Sum(out, tuple(terms)), out.expr + base
+
+
+def sum_into(name: str, parts: Sequence[Part], out: Signal) -> Sum:
+    """A cell that adds the sum to a signal that others drive as well. Raises as ``sum_cell`` does."""
+    for arg, _, _ in parts:
+        _check_weight(name, arg)
+    return Sum(out, tuple(Term(arg, table) for arg, table, _ in parts if any(table)))
+
+
+def _check_weight(name: str, arg: Expr) -> None:
+    if arg.weight > LARGEST_SUM:
+        raise CircuitError(
+            f"'{name}': the coefficients of {arg.short()} add up to {arg.weight}; "
+            f"a gate is exact in bfloat16 up to {LARGEST_SUM}, so split the table into two levels"
+        )

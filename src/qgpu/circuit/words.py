@@ -7,7 +7,7 @@ it makes are called ``name.<part>``. All raise CircuitError for widths that diff
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .adders import (
@@ -294,23 +294,30 @@ class Access:
 
 
 def register_file(
-    b: Builder, name: str, fields: Sequence[Field], write: Access, reads: Sequence[Access], wipe: Expr | None = None
+    b: Builder,
+    name: str,
+    fields: Sequence[Field],
+    write: Access,
+    reads: Sequence[Access],
+    wipe: Expr | None = None,
+    into: Sequence[Mapping[str, Word]] = (),
 ) -> list[dict[str, Word]]:
     """``2**address width`` rows with one write port and any number of read ports: what each port reads, field by field.
 
     Of one address width throughout. Made of banks of up to 128 rows, each read port with its own copy. No Sum cells.
+    ``into``: for each read port, the words that its fields are added to, see ``Builder.memory``.
     """
     for access in reads:
         same_width(f"register_file '{b.path(name)}'", write.address, access.address)
     low = min(write.address.width, LARGEST_ADDRESS)
     results = []
     for number, access in enumerate(reads):
-        words: dict[str, Word] | None = None
+        words: Mapping[str, Word] | None = into[number] if into else None
         for bank in range(1 << (write.address.width - low)):
             ports = [
                 Port(a.address.bits[:low], (*a.enable, *_literals(a.address[low:], bank))) for a in (write, access)
             ]
             made = b.memory(f"{name}.port{number}.bank{bank}", fields, ports[0], ports[1], wipe=wipe, into=words)
-            words = made if words is None else words
-        results.append(words or {})
+            words = made
+        results.append(made)
     return results

@@ -70,10 +70,11 @@ class Chooser:
     pivot: Callable[[Part, bool], int]
     scale: float
 
-    def choose(self, out: int, parts: Sequence[Part], const: int, target: float) -> Form:
-        """The form with the fewest rows that keeps within ``target``; if none does, that with the least error."""
+    def choose(self, out: int, parts: Sequence[Part], const: int, target: float, top: int) -> Form:
+        """The form with the fewest rows that keeps within ``target``; if none does, that with the least error.
+        ``top``: the largest value of this sum."""
         base = 2 * self.scale * max(abs(self.lo[out]), abs(self.hi[out]))
-        most_on = self.hi[out] - const
+        most_on = top - const
         tries = [self._added(parts, const, base, target)]
         if most_on > 0 and all(min(part.table[1]) >= 0 for part in parts):
             ends = sum(spike(part.table) is not None for part in parts)

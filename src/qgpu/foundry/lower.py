@@ -6,6 +6,7 @@ then each sum gets its form (see ``forms``) and the errors are added up, from th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
@@ -14,7 +15,7 @@ import numpy as np
 
 from .errors import FoundryError
 from .forms import Chooser, Part, Terms
-from .netlist import Affine, DelayCell, MemoryCell, Netlist, SumCell
+from .netlist import Affine, DelayCell, MemoryCell, Netlist, SumCell, driver_counts
 from .numbers import GATHER_RATIO, READ_ERROR, is_bf16
 from .restore import restore
 from .rows import FLAT_LIMIT, KEY_LIMIT, Allowance, Row, any_order_exact, spread
@@ -24,13 +25,14 @@ from .tables import Table, pivots, ramps, steps
 @dataclass(frozen=True)
 class LoweredSum:
     """A Sum as neurons: ``out = sum(weight * row)``. ``kinds``: the forms used, see ``forms``;
-    ``largest``: how large the partial sums can get, in any order."""
+    ``largest``: how large the partial sums can get, in any order; ``error``: what it adds to its signal's."""
 
     out: int
     parts: tuple[Part, ...]
     const: int
     kinds: frozenset[str]
     largest: float
+    error: float
     uses: tuple[tuple[int, int], ...]
 
 
@@ -65,7 +67,7 @@ def delay_error(cell: DelayCell, error: Sequence[float], scale: float) -> float:
 
 def memory_errors(cell: MemoryCell, error: Sequence[float], scale: float) -> dict[int, float]:
     """By output, without what its dim held before: the stored bit's own error, that of the others once more through the
-    shared norm, the gate's, and the read-out's."""
+    shared norm, the gate's, and the read-out's; of several columns the sum."""
     shared = 2 * sum(spread(arg.terms, error) for arg in cell.write.enable) if cell.gather else 0.0
     worst = max(spread(column.data.terms, error) for column in cell.columns) + shared
     read = READ_ERROR + scale + (2.0 ** len(cell.write.address) / GATHER_RATIO if cell.gather else 0.0)
@@ -74,7 +76,7 @@ def memory_errors(cell: MemoryCell, error: Sequence[float], scale: float) -> dic
         gate = spread(column.select.terms, error) if column.select is not None else 0.0
         for out in (column.out, column.out_not):
             if out is not None:
-                found[out] = spread(column.data.terms, error) + shared + worst + gate + read
+                found[out] = found.get(out, 0.0) + spread(column.data.terms, error) + shared + worst + gate + read
     return found
 
 
@@ -102,7 +104,9 @@ class _Lowering:
                 for part in self.parts[number][0]:
                     self.groups.setdefault(part.terms, {})[part.table] = None
         self.pivot_of: dict[tuple[Terms, bool], dict[Table, int]] = {}
-        self.error = [0.0] * len(netlist.names)
+        self.error = [allowance.clear] * len(netlist.names)
+        self.drivers = driver_counts(netlist)
+        self.lowest = _lowest(netlist)
         self.row_ids: dict[Row, int] = {}
         self.sums: dict[int, LoweredSum] = {}
         self.faults: list[str] = []
@@ -117,21 +121,20 @@ class _Lowering:
                 self.sums[number] = self._sum(number, cell)
             elif isinstance(cell, DelayCell):
                 found = delay_error(cell, self.error, self.allowance.scale)
-                self.error[cell.out] = self._checked(f"delay '{netlist.names[cell.out]}'", cell.out, found, [cell.arg])
+                self._add(f"delay '{netlist.names[cell.out]}'", cell.out, found, [cell.arg])
             else:
                 self._memory(cell)
 
-    def _checked(self, where: str, out: int, found: float, args: Iterable[Affine]) -> float:
-        """The error of a signal; too large a one is reported here, and not by all that is below."""
-        bears = self.bears[out]
-        found += self.allowance.clear
-        if found <= bears:
-            return found
+    def _add(self, where: str, out: int, found: float, args: Iterable[Affine]) -> None:
+        """One more error of a signal; too large a one is reported here, and not by all that is below."""
+        bears, total = self.bears[out], self.error[out] + found
+        if total <= bears:
+            self.error[out] = total
+            return
         self.faults.append(
-            f"{where}: float32 errors of its inputs add up to {found:.3g}, its readers bear {bears:.3g}; put a level "
+            f"{where}: float32 errors of its inputs add up to {total:.3g}, its readers bear {bears:.3g}; put a level "
             f"between, or use fewer inputs: {self._names(args)}"
         )
-        return self.allowance.clear
 
     def _names(self, args: Iterable[Affine]) -> str:
         names = sorted({self.netlist.names[signal] for arg in args for signal, _ in arg.terms})
@@ -146,13 +149,14 @@ class _Lowering:
                 )
         for out, found in memory_errors(cell, self.error, self.allowance.scale).items():
             read = [arg for column in cell.columns for arg in (column.data, column.select) if arg is not None]
-            # banks share an output: all but one are off, and a read that is off adds exactly nothing (its key is zero)
-            self.error[out] = max(self.error[out], self._checked(f"memory '{cell.name}'", out, found, read))
+            self._add(f"memory '{cell.name}'", out, found, read)
 
     def _sum(self, number: int, cell: SumCell) -> LoweredSum:
         parts, const = self.parts[number]
-        name = self.netlist.names[cell.out]
-        form = self.chooser.choose(cell.out, parts, const, self.bears[cell.out] - self.allowance.clear)
+        out, name = cell.out, self.netlist.names[cell.out]
+        target = (self.bears[out] - self.allowance.clear) / self.drivers[out]
+        others = self.lowest[out] - _least(cell)
+        form = self.chooser.choose(out, parts, const, target, self.netlist.hi[out] - others)
         for row in form.uses:
             if not any_order_exact(row, self.netlist.lo, self.netlist.hi):
                 names = ", ".join(self.netlist.names[signal] for signal, _ in row.terms[:8])
@@ -162,10 +166,10 @@ class _Lowering:
                 )
         if any(not is_bf16(np.array([weight])) for weight in form.uses.values()):
             self.faults.append(f"sum '{name}': its table jumps by more than bfloat16 holds; split it in two")
-        self.error[cell.out] = self._checked(f"sum '{name}'", cell.out, form.error, [arg for arg, _ in cell.parts])
+        self._add(f"sum '{name}'", out, form.error, [arg for arg, _ in cell.parts])
         ids = self.row_ids
         uses = tuple((ids.setdefault(row, len(ids)), weight) for row, weight in form.uses.items())
-        return LoweredSum(cell.out, parts, const, form.kinds, form.largest, uses)
+        return LoweredSum(out, parts, const, form.kinds, form.largest, form.error, uses)
 
     def _pivot(self, part: Part, stepped: bool) -> int:
         known = self.pivot_of.get((part.terms, stepped))
@@ -174,6 +178,20 @@ class _Lowering:
             found = pivots(shapes, steps if stepped else ramps)
             known = self.pivot_of[part.terms, stepped] = dict(zip(shapes, found, strict=True))
         return known[part.table]
+
+
+def _least(cell: SumCell) -> int:
+    """The least that a sum's tables could add up to."""
+    return sum(min(table) for _, table in cell.parts)
+
+
+def _lowest(netlist: Netlist) -> Counter[int]:
+    """By signal: the least that all its sums could add up to (reads are never negative)."""
+    lowest: Counter[int] = Counter()
+    for cell in netlist.cells:
+        if isinstance(cell, SumCell):
+            lowest[cell.out] += _least(cell)
+    return lowest
 
 
 def parts_of(cell: SumCell) -> tuple[tuple[Part, ...], int]:

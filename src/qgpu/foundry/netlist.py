@@ -6,6 +6,7 @@ here knows of layers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -82,7 +83,8 @@ LayerCell = SumCell | DelayCell | MemoryCell
 
 @dataclass(frozen=True, eq=False)
 class Netlist:
-    """``names``, ``lo``, ``hi``: by signal. ``tokens``: (signal, values by id). ``cells``: in topological order.
+    """``names``, ``lo``, ``hi``: by signal. ``tokens``: (signal, values by id). ``cells``: in topological order: each
+    after all that drive what it reads (sums and columns of memories may share a signal: it is what they add up to).
     ``code``: the output word; ``code_of``: int64 [vocabulary]. ``claims``: ranges that whoever built the circuit
     vouches for, as text.
     """
@@ -129,6 +131,17 @@ def outputs(cell: LayerCell) -> tuple[int, ...]:
         outs = [out for column in cell.columns for out in (column.out, column.out_not) if out is not None]
         return tuple(dict.fromkeys(outs))
     return (cell.out,)
+
+
+def driver_counts(netlist: Netlist) -> Counter[int]:
+    """By signal: how many sums, delays and columns of memories drive it."""
+    counts: Counter[int] = Counter()
+    for cell in netlist.cells:
+        if isinstance(cell, MemoryCell):
+            counts.update(out for column in cell.columns for out in (column.out, column.out_not) if out is not None)
+        else:
+            counts[cell.out] += 1
+    return counts
 
 
 def prune(netlist: Netlist) -> Netlist:

@@ -91,7 +91,7 @@ class _Proof:
         self.netlist: Netlist = self.lowered.netlist
         self.scale = self.lowered.allowance.scale
         self.left = leftovers(placement)
-        self.error = [0.0] * len(self.netlist.names)
+        self.error = list(self.left)
         self.faults: list[str] = []
         self.weakest: Decision | None = None
         self.decisions = {"neurons": 0, "keys": 0, "reads": 0, "outputs": 0}
@@ -105,7 +105,7 @@ class _Proof:
                 self._sum(number, cell)
             elif isinstance(cell, DelayCell):
                 self._bit(f"delay '{self.netlist.names[cell.out]}'", cell.arg, "reads")
-                self.error[cell.out] = delay_error(cell, self.error, self.scale) + self.left[cell.out]
+                self.error[cell.out] += delay_error(cell, self.error, self.scale)
             else:
                 self._memory(cell)
         self._output()
@@ -154,7 +154,7 @@ class _Proof:
             off += row_rounding(row, self.netlist.lo, self.netlist.hi) / doubled
             self._decide("neurons", what, row.terms, FLAT if halves else 0.5, off)
         # forms were chosen under errors at least as large as these, so the bound found there holds here
-        self.error[cell.out] = self.lowered.error[cell.out]
+        self.error[cell.out] += lowered.error
         if self.left[cell.out] > self.lowered.allowance.clear:
             self.faults.append(f"'{name}': earlier occupants of its dim leave {self.left[cell.out]:.3g}")
 
@@ -173,7 +173,7 @@ class _Proof:
             if column.select is not None:
                 self._bit(f"{where}, select of column {number}", column.select, "reads")
         for out, found in memory_errors(cell, self.error, self.scale).items():
-            self.error[out] = max(self.error[out], found + self.left[out])  # of banks, all but one add nothing
+            self.error[out] += found
 
     def _output(self) -> None:
         bits = self.netlist.code

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .netlist import Affine, DelayCell, LayerCell, MemoryCell, Netlist, SumCell
+from .netlist import Affine, DelayCell, LayerCell, MemoryCell, Netlist, SumCell, driver_counts
 from .numbers import READ_ERROR
 from .rows import CODE_LIMIT, FLAT_LIMIT, KEY_LIMIT, ULP, Allowance
 
@@ -41,7 +41,11 @@ class _Walk:
         self.bears = [1.0] * len(netlist.names)
         self.names: list[str] = []
         self.fresh: list[LayerCell] = []
-        self.sums = {cell.out: cell for cell in netlist.cells if isinstance(cell, SumCell)}
+        self.drivers = driver_counts(netlist)
+        self.sums: dict[int, list[SumCell]] = {}
+        for cell in netlist.cells:
+            if isinstance(cell, SumCell):
+                self.sums.setdefault(cell.out, []).append(cell)
         self.least: dict[int, float] = {}
         self._limit(netlist.code, CODE_LIMIT)
 
@@ -61,9 +65,9 @@ class _Walk:
         if cell.wipe is not None:
             self._limit((cell.wipe,), FLAT_LIMIT)
         outs = [out for column in cell.columns for out in (column.out, column.out_not) if out is not None]
-        # a bit's own error, that of the others through the shared norm, and the gate's; banks add their floors
+        # a bit's own error, that of the others through the shared norm, and the gate's; all that drive a signal share
         shares = 3 if any(column.select is not None for column in cell.columns) else 2
-        room = (min((self.bears[out] for out in outs), default=1.0) - 2 * self.spare) / shares
+        room = (min((self.bears[out] / self.drivers[out] for out in outs), default=1.0) - 2 * self.spare) / shares
         if cell.gather:
             self._limit([arg for column in cell.columns for arg in (column.data, *cell.write.enable)], room)
         known: dict[Affine, Affine] = {}
@@ -102,12 +106,11 @@ class _Walk:
     def _least(self, signal: int) -> float:
         """An error that the signal can surely be kept within: a sum by steps alone; a read by restoring what it reads,
         which leaves three errors of a sum, and what reads add."""
-        cell = self.sums.get(signal)
-        if cell is None:
-            return 4 * (PROMISE + self.spare)
         if signal not in self.least:
-            total = PROMISE + self.spare
-            for arg, table in cell.parts:
+            cells = self.sums.get(signal, [])
+            total = len(cells) * (PROMISE + self.spare)
+            total += 4 * (max(self.drivers[signal], 1) - len(cells)) * (PROMISE + self.spare)
+            for arg, table in (part for cell in cells for part in cell.parts):
                 jumps = sum(abs(b - a) for a, b in zip(table, table[1:], strict=False))
                 largest = sum(abs(c) * max(abs(self.netlist.lo[s]), abs(self.netlist.hi[s])) for s, c in arg.terms)
                 reach = 2 * (largest + abs(arg.const)) + 2

@@ -46,7 +46,7 @@ class _Reader:
         self.faults: list[str] = []
         self.claims: dict[str, None] = {}
         self.index: dict[Signal, int] = {}
-        self.kinds: dict[Signal, str] = {}
+        self.alone_of: dict[Signal, bool] = {}  # by driven signal: whether it takes no other driver
         self.affine_of: dict[int, Affine] = {}
 
     def netlist(self) -> Netlist:
@@ -84,16 +84,16 @@ class _Reader:
 
     def _drivers(self, cell: Token | Sum | Delay | Memory) -> None:
         if isinstance(cell, Memory):
-            kind = "a memory"
             driven = [out for c in cell.columns for out in (c.out, c.out_not) if out is not None]
-            for out in {out for out in driven if driven.count(out) > 1}:
-                self.faults.append(f"memory '{cell.name}': two columns drive '{out.name}'; use a signal for each")
         else:
-            kind, driven = type(cell).__name__, [cell.out]
+            driven = [cell.out]
+        alone = isinstance(cell, Token | Delay)
         for out in driven:
-            before = self.kinds.setdefault(out, kind)
-            if out in self.index and not (before == kind == "a memory"):
-                self.faults.append(f"'{out.name}' is driven twice; only banks of memories may share a signal")
+            if out in self.alone_of:
+                if alone or self.alone_of[out]:
+                    self.faults.append(f"'{out.name}' is driven twice; only sums and memories may share a signal")
+                self.claims[f"what drives '{out.name}' adds up to {out.lo}..{out.hi}"] = None
+            self.alone_of[out] = alone
             self.index.setdefault(out, len(self.index))
 
     def _signals(self) -> None:
