@@ -6,7 +6,7 @@ line, and a hint for each.
 
 from collections.abc import Callable
 
-from qgpu.cuda import ptx, translate_compute, translate_memory
+from qgpu.cuda import ptx, translate_bits, translate_carry, translate_compute, translate_memory
 from qgpu.cuda.ir import (
     Branch,
     Exit,
@@ -36,20 +36,22 @@ _HINTED: tuple[tuple[str, str], ...] = (
     ("fma rcp sqrt rsqrt sin cos lg2 ex2 tanh testp copysign", FLOATING),
     ("tex tld4 txq suld sust sured suq", "textures and surfaces are not there: use global memory"),
     ("wmma mma wgmma ldmatrix stmatrix movmatrix", "there are no matrix units"),
-    ("cp mbarrier prefetch prefetchu discard", "asynchronous copies and prefetches are not there: use plain loads"),
-    ("addc subc madc", "carries between instructions are not there: use 64-bit integers"),
-    ("dp4a dp2a", "write the products out in C"),
+    ("cp mbarrier", "asynchronous copies are not there: use plain loads"),
     ("shfl vote", "use the _sync form"),
 )
 HINTS: dict[str, str] = {
     **{opcode: hint for opcodes, hint in _HINTED for opcode in opcodes.split()},
-    "isspacep": "the space of a pointer cannot be asked for",
     "alloca": "there is no memory of a size known at run time only: use a fixed array",
 }
 """By opcode, for instructions that no table knows."""
 
 Handler = Callable[[Translation, ptx.Instruction], None]
-_HANDLERS: dict[str, Handler] = {**translate_compute.HANDLERS, **translate_memory.HANDLERS}
+_HANDLERS: dict[str, Handler] = {
+    **translate_compute.HANDLERS,
+    **translate_carry.HANDLERS,
+    **translate_bits.HANDLERS,
+    **translate_memory.HANDLERS,
+}
 _BY_OPCODE: dict[str, Handler] = {**translate_compute.BY_OPCODE, **translate_memory.BY_OPCODE}
 
 
