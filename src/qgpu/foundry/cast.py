@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from qgpu.circuit.ir import Circuit
 
+from .audit import audit
 from .emit import Frame, emit, neurons_a_layer
 from .errors import FoundryError
 from .lower import lower
@@ -58,6 +59,7 @@ def cast_with_report(circuit: Circuit, options: Options | None = None) -> tuple[
     placement, frame = arrange(netlist, options)
     certificate = prove(placement, frame)
     network = emit(placement, frame, certificate)
+    network = replace(network, certificate={**network.certificate, "trusted": audit(network).trusted})
     return network, report_on(placement, network)
 
 
