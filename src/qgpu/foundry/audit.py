@@ -15,7 +15,7 @@ decay, which is added up over the longest context (``CONTEXT`` tokens).
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, log1p
 from typing import Any
 
@@ -51,6 +51,7 @@ class Audit:
     gap_float32: float = LOGIT
     largest_error: float = 0.0
     state_loss: float = 0.0
+    entries: int = 0
     counts: dict[str, int] = field(default_factory=lambda: {"neurons": 0, "keys": 0, "reads": 0, "outputs": 0})
 
     def decide(self, kind: str, what: str, room: float, off: float) -> None:
@@ -119,14 +120,24 @@ def audit(network: Network) -> Audit:
         walk.arrive(2 * layer + 2, _mlp(walk, layer))
         found.largest_error = max(found.largest_error, float(walk.errors.max()))
     _output(walk)
-    recorded = [tuple(place) for place in network.certificate.get("trusted", [])]
-    if recorded != found.trusted:
-        differing = sorted(set(recorded) ^ set(found.trusted))[:8]
-        found.fault(
-            f"{len(set(recorded) ^ set(found.trusted))} places are bounded otherwise than when the network was cast; "
-            f"the first, as (boundary, dim, low, high): {differing}"
-        )
+    found.entries = sum(len(matrix.values) for matrix in network.sparse.values())
+    if network.certificate.get("entries") not in (None, found.entries):
+        found.fault(f"{found.entries} weights are not zero, {network.certificate['entries']} were when it was cast")
+    if "trusted" in network.ranges:
+        differing = set(map(tuple, network.ranges["trusted"].tolist())) ^ set(found.trusted)
+        if differing:
+            found.fault(
+                f"{len(differing)} places are bounded otherwise than when the network was cast; the first, as "
+                f"(boundary, dim, low, high): {sorted(differing)[:8]}"
+            )
     return found
+
+
+def sealed(network: Network) -> Network:
+    """The network with what its audit takes on trust, and the number of its weights, written down in it."""
+    found = audit(network)
+    ranges = {**network.ranges, "trusted": np.array(found.trusted, np.int32).reshape(-1, 4)}
+    return replace(network, certificate={**network.certificate, "entries": found.entries}, ranges=ranges)
 
 
 def decay(rate_log: float, bias: float, shift: float = 0.0) -> float:
