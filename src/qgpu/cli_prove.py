@@ -48,7 +48,8 @@ def prove(file: Path | None, as_json: bool) -> None:
 
 def _text(found: Audit) -> str:
     if found.faults:
-        lines = [f"the proof does not hold: {len(found.faults)} faults", *(f"  - {text}" for text in found.faults[:SHOWN])]
+        lines = [f"the proof does not hold: {len(found.faults)} faults"]
+        lines += [f"  - {text}" for text in found.faults[:SHOWN]]
         return "\n".join(lines + [f"  ... and {len(found.faults) - SHOWN} more"] * (len(found.faults) > SHOWN))
     decisions = ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items())
     return "\n".join([

@@ -274,7 +274,8 @@ def _sum(
     count = min(len(ons), max(int(claim - low), 1) if claim >= low else len(ons))
     ons.sort(reverse=True)
     errors += sum(error for error, _ in ons[:count])
-    return low, high, errors + TAIL * tails + ULP * min(tails, DEPTH) * (max(positive, negative) if not ons else claim + 2)
+    rounded = claim + 2 if ons else max(positive, negative)
+    return low, high, errors + TAIL * tails + ULP * min(tails, DEPTH) * rounded
 
 
 @dataclass(frozen=True)

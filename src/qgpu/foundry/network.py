@@ -75,8 +75,8 @@ class Network:
     complement. ``certificate``: the margin proof's summary, plain JSON values (see ``prove``), with ``text_dims``
     (the first dims, which nothing here reads or writes), ``anchor_dims`` (constants of every token, powers of two)
     and ``scale_bits`` (a signal worth 1 enters a layer as 2**-scale_bits). ``ranges``: "lo" and "hi", int16
-    [2 * layers + 1, hidden]: what each dim is claimed to hold at each boundary (see ``ranges``), and "trusted", int32 [n, 4]
-    (see ``audit``), for the proof from the weights.
+    [2 * layers + 1, hidden]: what each dim is claimed to hold at each boundary (see ``ranges``), and
+    "trusted", int32 [n, 4] (see ``audit``), for the proof from the weights.
     """
 
     shape: Shape
