@@ -58,39 +58,6 @@ class Ends:
     decides: Expr
 
 
-@dataclass(frozen=True, eq=False)
-class RowsOut:
-    more: Expr
-    lane: Word
-    row: Word
-    data: Word
-    quarter: Sequence[Expr]
-    ends: Expr
-    returns: Expr
-    old: Form
-
-
-def _adapted(b: Builder, ctx: Context, row: Rows) -> RowsOut:
-    at, mem = ctx.position, ctx.marker["MEM"]
-    with b.scope("row"):
-        which = [any_of(b, f"which{i}", (mem, row.next[i]), (~mem, row.first[i])) for i in range(4)]
-        more = sum(which, constant(0)).assume(0, 1)
-        lane = Word("lane", tuple((which[2 - i] + which[3]).assume(0, 1) for i in (1, 0)))
-        runs = (mem + ctx.marker["READ"]).assume(0, 1)
-        running = any_of(b, "longer", *((row.length[n], at[d]) for n in (1, 2, 3) for d in range(1, n + 1)), (at[0],))
-        low, high = row.long
-        quarter = [
-            b.and_("word0", runs, at[0]),
-            any_of(b, "word1", (runs, running, at[1], low), (runs, running, at[1], ~low, high)),
-            any_of(b, "word2", (runs, running, at[1], ~low, ~high), (runs, running, at[2])),
-            b.and_("word3", runs, running, at[3]),
-        ]
-        ends = any_of(b, "done", *((runs, row.length[n], at[n + 1]) for n in range(4)))
-        never = constant(0)
-        return RowsOut(more, lane, b.mux("row", list(zip(which, row.row, strict=True))), row.data, quarter, ends, never,
-                       Form(never, never, never))  # fmt: skip
-
-
 def control(b: Builder, ctx: Context, path: Datapath) -> Word:
     """The output code, 17 bits."""
     execute = ctx.token.kind["EXEC"]
@@ -108,43 +75,41 @@ def control(b: Builder, ctx: Context, path: Datapath) -> Word:
         # zero but for the destination that the token belongs to
         long, mixed = ((p + q).assume(0, 1) for p, q in zip(*((f.long, f.mixed) for f in forms), strict=True))
         shape = Form(long, mixed, forms[1].wide)
-    row = _adapted(b, ctx, rows(b, ctx, path, buffer(b, "result.stored", execute, path.late, ctx.active)))
+    row = rows(b, ctx, path, buffer(b, "result.stored", execute, path.late, ctx.active))
     place = quads(b, ctx, path)
     with b.scope("next"):
         phase = here.phase
         ends = _ends(b, phase, path, shape, row)
         choices = [
             *_values(b, ctx, phase, path, shape, low, high, index),
-            *_further(ctx, path, ends, shape, row.old),
-            *_rows(ctx, ends, row),
+            *_further(ctx, path, ends, shape),
+            *_rows(b, ctx, ends, row),
             *_places(ctx, ends, place, index),
         ]
         return b.mux("code", choices)
 
 
-def _ends(b: Builder, phase: Phase, path: Datapath, shape: Form, row: RowsOut) -> Ends:
+def _ends(b: Builder, phase: Phase, path: Datapath, shape: Form, row: Rows) -> Ends:
     """Flat sums of products: what follows is told by the phase, by whether the DATA was the last of its form, and by
-    whether memory rows follow. An old value follows an atomic that a lane has done, and that is one with rows. One
-    level."""
+    whether memory rows follow. One level, and one before for a row's end."""
     runs, long, mixed = ~path.fault, shape.long, shape.mixed
     last = ((phase.first_data, ~mixed, ~long), (phase.second_of_two, ~long), (phase.second_of_more, long),
             (phase.surely_last,))  # fmt: skip
-    none, over = ~row.more, (row.ends, ~row.more)
+    row_done = any_of(b, "row.done", *((row.length[n], phase.at[n + 1]) for n in range(4)))
+    more = sum(row.next, constant(0)).assume(0, 1)
+    to_stores = any_of(b, "to.stores", (phase.bare, runs), *((phase.first, *case) for case in last))
+    alone, followed = phase.row_alone, phase.row_before_second
     return Ends(
-        any_of(b, "to.stores", (phase.bare, runs), *((phase.first, *case) for case in last)),
-        b.and_("row.ends", phase.row, row.ends),
-        any_of(b, "to.second", *((phase.first_of_two, *case, none) for case in last), (phase.row_before_second, *over)),
-        any_of(
-            b, "to.old", (phase.row_last, *over, row.returns),
-            *((phase.second, *case, row.more, row.returns) for case in last),
-        ),
+        to_stores,
+        b.and_("row.ends", phase.row, row_done),
+        any_of(b, "to.second", *((phase.first_of_two, *case, ~row.any) for case in last), (followed, row_done, ~more)),
+        constant(0),
         any_of(
             b, "decides",
-            (phase.bare, runs, none),
-            *((phase.first_alone, *case, none) for case in last),
-            (phase.row_last, *over, ~row.returns),
-            *((phase.second, *case, *kept) for case in last for kept in ((~row.returns,), (row.returns, none))),
-            *((phase.old, *case) for case in last),
+            (phase.bare, runs, ~row.any),
+            *((phase.first_alone, *case, ~row.any) for case in last),
+            (alone, row_done, ~more),
+            *((phase.further, *case) for case in last),
             (phase.bar,),
         ),
     )  # fmt: skip
@@ -173,24 +138,32 @@ def _values(
     ]
 
 
-def _further(ctx: Context, path: Datapath, ends: Ends, shape: Form, old: Form) -> list[Choice]:
+def _further(ctx: Context, path: Datapath, ends: Ends, shape: Form) -> list[Choice]:
     return [
         ((ctx.token.kind["EXEC"], path.fault), marker_word("FAULT", path.fault_lane + path.fault_cause)),
         (ends.second, values_word(ctx.rom["d_b"], shape.wide)),
-        (ends.old, values_word(ctx.rom["d_o"], old.wide)),
     ]
 
 
-def _rows(ctx: Context, ends: Ends, row: RowsOut) -> list[Choice]:
+def _rows(b: Builder, ctx: Context, ends: Ends, row: Rows) -> list[Choice]:
     """MEM markers, their rows' DATA, and READ's."""
-    quarters = [row.data[DATA_BITS * n : DATA_BITS * (n + 1)] for n in range(4)]
-    marker = marker_word("MEM", row.lane + row.row)
-    return [
-        *((on, word.zero_extend(tokens.CODE_BITS)) for on, word in zip(row.quarter, quarters, strict=True)),
-        ((ends.to_stores, row.more), marker),
-        ((ends.row, row.more), marker),
-        ((ctx.marker["READ"], row.ends), plain("HALT")),
+    at, marker, data = ctx.position, ctx.marker, ctx.token.kind["DATA"]
+    running = any_of(b, "row.longer", *((row.length[n], at[d]) for n in (1, 2, 3) for d in range(1, n + 1)))
+    on = any_of(b, "row.on", (ctx.token.kind["MEM"],), (ctx.token.kind["READ"],),
+                *((marker[kind], data, running) for kind in ("MEM", "READ")))  # fmt: skip
+    low, high = row.long
+    quarters = [
+        (b.and_("row.word0", on, at[0]), row.data[0:16]),
+        (any_of(b, "row.word1", (on, at[1], low), (on, at[1], ~low, high)), row.data[16:32]),
+        (any_of(b, "row.word2", (on, at[1], ~low, ~high), (on, at[2])), row.data[32:48]),
+        (b.and_("row.word3", on, at[3]), row.data[48:64]),
     ]
+    done = any_of(b, "read.done", *((marker["READ"], row.length[n], at[n + 1]) for n in range(4)))
+    found: list[Choice] = [(condition, word.zero_extend(tokens.CODE_BITS)) for condition, word in quarters]
+    for i in range(4):
+        word = marker_word("MEM", Word.constant(i, 2) + row.row[i])
+        found += [((ends.to_stores, row.first[i]), word), ((ends.row, row.next[i]), word)]
+    return [*found, (done, plain("HALT"))]
 
 
 def _places(ctx: Context, ends: Ends, place: Quads, index: Grid) -> list[Choice]:

@@ -21,8 +21,8 @@ class Phase:
     values are. ``first_data``, ``second_of_two``, ``second_of_more``: first and second DATA of a destination in a short
     form, for a mask of two lanes and for others; ``surely_last``: the last DATA, whatever the values are.
     ``first``: a DATA of the first destination, ``first_alone`` if there is no second one, else ``first_of_two``;
-    ``second``: a DATA of the second one; ``old``: a DATA of an atomic's old value. ``row``: a DATA of MEM, and
-    ``row_before_second`` if the second destination follows, else ``row_last``. ``bar``: BAR.
+    ``further``: a DATA of another destination. ``row``: a DATA of MEM, ``row_alone`` if no destination follows,
+    ``row_before_second`` if the second one does. ``bar``: BAR.
 
     ``first_register``: of the first destination. ``at``: see Context.
     """
@@ -39,11 +39,10 @@ class Phase:
     first: Expr
     first_alone: Expr
     first_of_two: Expr
-    second: Expr
-    old: Expr
+    further: Expr
     row: Expr
+    row_alone: Expr
     row_before_second: Expr
-    row_last: Expr
     bar: Expr
     first_register: Word
     at: Bits
@@ -51,12 +50,11 @@ class Phase:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """``of_early``, ``of_late``, ``of_old``: the present token is an EXEC whose first destination is that one, or a
-    marker or DATA that belongs to it."""
+    """``of_early``, ``of_late``: the present token is an EXEC whose first destination is the early or the late one, or
+    a marker or DATA that belongs to it."""
 
     of_early: Expr
     of_late: Expr
-    of_old: Expr
     phase: Phase
 
 
@@ -69,11 +67,11 @@ def places(b: Builder, ctx: Context) -> Places:
         named = (marker["VAL"] + marker["VALW"]).assume(0, 1)
         is_ = {
             name: b.and_(f"is.{name}", named, w.equal(b, f"register.{name}", ctx.register, rom[field]))
-            for name, field in (("early", "d_e"), ("late", "d_b"), ("old", "d_o"))
+            for name, field in (("early", "d_e"), ("late", "d_b"))
         }
         of_early = (is_["early"] + b.and_("exec.early", marker["EXEC"], early)).assume(0, 1)
         of_late = (is_["late"] + b.and_("exec.late", marker["EXEC"], ~early, late)).assume(0, 1)
-        two = b.and_("two", early, late)
+        second = b.and_("two", early, late)
         many = (ranks.three + ranks.four).assume(0, 1)
         short = ((marker["EXEC"],), (marker["VAL"],))
 
@@ -103,15 +101,14 @@ def places(b: Builder, ctx: Context) -> Places:
                 (wide, at[6], ranks.three), (wide, at[8]),
             ),
             first=any_of(b, "first", (exec_data,), *wide_first),
-            first_alone=any_of(b, "first.alone", (exec_data, ~two), *((*case, ~two) for case in wide_first)),
-            first_of_two=any_of(b, "first.of.two", (exec_data, two), *((*case, two) for case in wide_first)),
-            second=b.and_("second", is_["late"], data, early),
-            old=b.and_("old", is_["old"], data),
+            first_alone=any_of(b, "first.alone", (exec_data, ~second), *((*case, ~second) for case in wide_first)),
+            first_of_two=any_of(b, "first.of.two", (exec_data, second), *((*case, second) for case in wide_first)),
+            further=any_of(b, "further", (marker["VAL"], data), (is_["late"], wide, data, early)),
             row=b.and_("row", marker["MEM"], data),
-            row_before_second=b.and_("row.before.second", marker["MEM"], data, two),
-            row_last=b.and_("row.last", marker["MEM"], data, ~two),
+            row_alone=b.and_("row.alone", marker["MEM"], data, ~second),
+            row_before_second=b.and_("row.before.second", marker["MEM"], data, second),
             bar=t["BAR"],
             first_register=b.mux("first.register", [(early, rom["d_e"]), (~early, rom["d_b"])]),
             at=at,
         )  # fmt: skip
-        return Places(of_early, of_late, is_["old"], phase)
+        return Places(of_early, of_late, phase)
