@@ -162,6 +162,35 @@ def export(
     cli_model.export(folder, dtype.value)
 
 
+class Level(StrEnum):
+    ir = "ir"
+    interpreter = "interpreter"
+    native = "native"
+    transformers = "transformers"
+
+
+class Compiler(StrEnum):
+    clang = "clang"
+    nvrtc = "nvrtc"
+
+
+@app.command()
+def conformance(
+    kernel: Annotated[list[str] | None, typer.Option(help="Only this kernel or row; may be repeated.")] = None,
+    level: Annotated[
+        list[Level] | None, typer.Option(help="What runs it; may be repeated. Default: interpreter and native.")
+    ] = None,
+    compiler: Annotated[list[Compiler] | None, typer.Option(help="What makes the PTX; may be repeated.")] = None,
+    cuda: Annotated[bool, typer.Option("--cuda", help="Run the table on a real NVIDIA GPU instead.")] = False,
+    json: Json = False,
+) -> None:
+    """Run the table of kernels and compare with the results of the host's own compiler."""
+    from qgpu.cli_conformance import conformance as run_table
+
+    levels = [one.value for one in level or (Level.interpreter, Level.native)]
+    run_table(kernel or [], levels, [one.value for one in compiler or (Compiler.clang,)], cuda, json)
+
+
 def main() -> None:
     """The entry point of the ``qgpu`` command."""
     app()

@@ -1,12 +1,11 @@
 """Runs a row of the table at a level: compile, launch, compare with what the oracle says, and count.
 
-Levels: ``ir`` (the compiler's intermediate form on its evaluator: no blocks, no tokens), ``interpreter``, ``native`` and
-``transformers``. Whatever happens is an outcome with a status; nothing is skipped.
+Levels: ``ir`` (the compiler's intermediate form on its evaluator: no blocks, no tokens), ``interpreter``, ``native``
+and ``transformers``. Whatever happens is an outcome with a status; nothing is skipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -25,6 +24,7 @@ from qgpu.cuda.ptx_parser import parse_ptx
 from qgpu.driver.arrays import DeviceArray
 from qgpu.driver.device import Device
 from qgpu.driver.kernel import Code, Kernel, code_of_file
+from qgpu.driver.launch import Launch
 from qgpu.errors import CompileError, LaunchError, MemoryFullError, QgpuError, UnsupportedError
 from qgpu.isa.program import Program
 
@@ -130,26 +130,29 @@ def device(level: str) -> Device:
     return Device(level)
 
 
+def launch(one: Row, on: Device, compiler: str = "clang") -> tuple[list[Array], Launch]:
+    """A row's arrays after its launch on a device, and the launch. Every token of an engine is checked against the
+    interpreter's. Raises what the driver does."""
+    values, kept = [], []
+    for argument in one.arguments:
+        values.append(_place(on, argument, kept) if isinstance(argument, np.ndarray) else argument)
+    kernel = Kernel(on, code_of(one, compiler))[one.grid, one.cta]
+    done = kernel(*values, max_tokens=MAX_TOKENS, check=on.engine != "interpreter")
+    placed = [value for value in values if isinstance(value, DeviceArray)]
+    return [_taken(array, argument) for array, argument in zip(placed, one.arrays, strict=True)], done
+
+
 def _on_device(one: Row, start: Outcome) -> tuple[list[Array], Outcome]:
-    on = device(start.level)
-    code = code_of(one, start.compiler)
-    program = code.program_for(one.grid, one.cta)
-    counts = replace(
+    program = code_of(one, start.compiler).program_for(one.grid, one.cta)
+    found, done = launch(one, device(start.level), start.compiler)
+    return found, replace(
         start,
         blocks=len(program.blocks),
         registers=registers_of(program),
         spills=getattr(program, "spills", 0),
+        tokens=len(done.tokens),
+        lane_instructions=done.statistics.lane_instructions,
     )
-    values, kept = [], []
-    for argument in one.arguments:
-        values.append(_place(on, argument, kept) if isinstance(argument, np.ndarray) else argument)
-    launch = Kernel(on, code)[one.grid, one.cta](*values, max_tokens=MAX_TOKENS)
-    if start.level != "interpreter" and not np.array_equal(launch.memory, launch.memory_of_tokens()):
-        raise QgpuError("the recurrent state is not what the tokens tell")
-    placed = [value for value in values if isinstance(value, DeviceArray)]
-    found = [_taken(array, argument) for array, argument in zip(placed, one.arrays, strict=True)]
-    outcome = replace(counts, tokens=len(launch.tokens), lane_instructions=launch.statistics.lane_instructions)
-    return found, outcome
 
 
 def _place(on: Device, argument: Array, kept: list[DeviceArray]) -> DeviceArray:
@@ -192,9 +195,6 @@ def _on_ir(one: Row, start: Outcome) -> tuple[list[Array], Outcome]:
         for place, array in zip(places, one.arrays, strict=True)
     ]
     return found, replace(start, lane_instructions=steps)
-
-
-Runner = Callable[[Row, str, str], Outcome]
 
 
 def available(compiler: str) -> str:

@@ -10,6 +10,7 @@ whose result differs is refused as racy. Undefined behaviour of C++ ends the run
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import json
 import os
 import pickle
@@ -123,6 +124,7 @@ def guarded(action: Callable[[], Any], what: str) -> Any:
     child = os.fork()
     if child == 0:
         os.close(reading)
+        faulthandler.disable()
         try:
             answer: Any = (True, action())
         except Exception as error:  # the child must not go on as if it were its parent

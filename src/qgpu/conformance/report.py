@@ -20,9 +20,10 @@ def line(outcome: Outcome) -> str:
         return f"{'-' if value is None else f'{value:,}':>{width}s}"
 
     ratio = outcome.tokens_an_instruction
+    ratio_text = "-" if ratio is None else f"{ratio:.2f}"
     text = (
         f"{outcome.kernel:32s} {outcome.level:12s} {outcome.compiler:8s} {outcome.status:8s} "
-        f"{number(outcome.tokens, 8)} {number(outcome.lane_instructions, 8)} {'-' if ratio is None else f'{ratio:.2f}':>7s} "
+        f"{number(outcome.tokens, 8)} {number(outcome.lane_instructions, 8)} {ratio_text:>7s} "
         f"{number(outcome.blocks, 6)} {number(outcome.registers, 4)} {number(outcome.spills, 6)}"
     )
     return text if outcome.ok else f"{text}\n    {brief(outcome)}"
@@ -53,6 +54,7 @@ def record(outcome: Outcome) -> dict[str, Any]:
 
 
 _PLACE = re.compile(r"^  \S+.*?: (?P<what>.+)$")
+_OPCODE = re.compile(r"(?:^|[\s;{])(?P<opcode>[a-z]\w*(?:\.[\w:]+)+)")
 
 
 def causes(message: str) -> list[str]:
@@ -62,11 +64,8 @@ def causes(message: str) -> list[str]:
     for above, below in zip(lines, lines[1:], strict=False):
         place = _PLACE.match(above)
         if place and below.startswith("    "):
-            words = place["what"].split()
-            if words[0].startswith("@"):
-                words = words[1:]
-            opcode = words[2] if len(words) > 2 and words[1] == "=" else words[0]
-            found.append(f"{opcode}: {below.strip()}")
+            opcode = _OPCODE.search(place["what"])
+            found.append(f"{opcode['opcode'] if opcode else place['what'].split()[0]}: {below.strip()}")
     if not found:
         found = [re.sub(r"\d+", "N", text) for text in lines if "the circuits have no" in text] or [
             re.sub(r"\d+", "N", " ".join(message.split()))[:200]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qgpu.conformance.inputs import Array, draws, edges, pairs, rand, u32, words, wrap, zeros
+from qgpu.conformance.inputs import Array, draws, edges, pairs, u32, words, wrap, zeros
 from qgpu.conformance.table import Row, row
 
 N, N64, N16 = 24, 12, 16
@@ -53,7 +53,8 @@ def duet16(name: str, out: str = "uint16", division: bool = False) -> Row:
 
 # bfe and bfi: (position, length) with every kind of overhang; only 8 bits of each count
 _FIELDS = [(0, 0), (0, 1), (0, 32), (4, 8), (31, 1), (31, 4), (28, 9), (32, 1), (32, 0), (33, 8), (0, 33), (1, 255),
-           (255, 255), (63, 2), (16, 16), (5, 27), (5, 28), (64, 64), (256, 8), (8, 256), (260, 4), (8, 264)]  # fmt: skip
+           (255, 255), (63, 2), (16, 16), (5, 27), (5, 28), (64, 64), (256, 8), (8, 256), (260, 4),
+           (8, 264)]  # fmt: skip
 _POSITIONS = u32(*(position for position, _ in _FIELDS))
 _LENGTHS = u32(*(length for _, length in _FIELDS))
 _VALUES = _cycle(u32(0xFFFFFFFF, 0x80000001, 0x12345678, 0xFEDCBA98, 0x7FFFFFFF), len(_FIELDS))

@@ -14,7 +14,7 @@
 #define __align__(n) __attribute__((aligned(n)))
 #define __restrict__
 // One copy for all fibres of a CTA; its bytes are spoiled before each CTA, since CUDA promises nothing of them.
-#define __shared__ static __attribute__((section("qgpu_shared")))
+#define __shared__ static __attribute__((used, section("qgpu_shared")))
 
 typedef unsigned char uchar;
 typedef unsigned short ushort;
