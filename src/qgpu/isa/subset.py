@@ -29,7 +29,7 @@ AMOUNTS: Final = frozenset({"zero", "B", "I", "Q", "A"})
 _ALU: Final = frozenset({"add", "sub", "rsub", "and", "or", "xor", "first", "second"})
 
 PRESENT: Final[dict[str, frozenset[str]]] = {
-    "x": frozenset({"zero", "tid.x", "tid.y", "tid.z", "laneid", "warpid"}),
+    "x": frozenset(CHOICES["x"]),
     "y": frozenset(CHOICES["y"]),
     "a_sel": frozenset(CHOICES["a_sel"]),
     "b_sel": frozenset(CHOICES["b_sel"]),
