@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from qgpu.merge.errors import MergeError
+from qgpu.checkpoint.errors import MergeError
 
 Array = np.ndarray[Any, Any]
 KINDS: dict[str, np.dtype[Any]] = {"BF16": np.dtype("<u2"), "F32": np.dtype("<f4")}

@@ -1,4 +1,4 @@
-"""A base checkpoint: a dense Qwen3.5 in a folder, nested (with vision and MTP) or flat, whole or a clear list of faults."""
+"""A base checkpoint: a dense Qwen3.5 in a folder, nested (with vision, MTP) or flat, whole or a clear list of faults."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qgpu.merge.errors import MergeError
-from qgpu.merge.files import KINDS, Stored, stored
+from qgpu.checkpoint.errors import MergeError
+from qgpu.checkpoint.files import KINDS, Stored, stored
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
@@ -129,7 +129,7 @@ def _sizes(folder: Path, text: Mapping[str, Any], config: Mapping[str, Any]) -> 
             "full_attention" if (i + 1) % interval == 0 else "linear_attention" for i in range(layers)
         ]
         if text["linear_key_head_dim"] != text["linear_value_head_dim"]:
-            raise MergeError(f"{folder}: linear_key_head_dim and linear_value_head_dim differ; they have to be the same")
+            raise MergeError(f"{folder}: linear_key_head_dim and linear_value_head_dim have to be the same")
         return Sizes(
             hidden=int(text["hidden_size"]), layers=layers, intermediate=int(text["intermediate_size"]),
             vocabulary=int(text["vocab_size"]), attention_heads=int(text["num_attention_heads"]),

@@ -1,7 +1,7 @@
 """``build``: a base and the GPU become a folder, written shard by shard, complete or not there.
 
-The folder is made under another name beside its place; shards that are whole there from an interrupted build of the same
-base and the same machine are kept.
+The folder is made under another name beside its place; shards that are whole there from an interrupted build of the
+same base and the same machine are kept.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from qgpu.merge import base as bases
-from qgpu.merge import documents, files, surgery
-from qgpu.merge.errors import MergeError
-from qgpu.merge.front import Front, machine_front
+from qgpu.checkpoint import base as bases
+from qgpu.checkpoint import documents, files, surgery
+from qgpu.checkpoint.errors import MergeError
+from qgpu.checkpoint.front import Front, machine_front
 
 SHARD = 2 << 30
 DEFAULT_BASE = "Qwen/Qwen3.5-2B"

@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
+from qgpu.checkpoint.base import Base, Sizes
+from qgpu.checkpoint.files import Array, Stored, Stream, bits, floats
+from qgpu.checkpoint.front import Front
 from qgpu.foundry.network import Sparse
 from qgpu.foundry.numbers import NO_DECAY_A_LOG
-from qgpu.merge.base import Base, Sizes
-from qgpu.merge.files import WIDTH, Array, Stream, bits, floats
-from qgpu.merge.front import Front
 
 ROWS = 2048  # rows of a matrix that stand in memory at a time
 MUTE = -512.0  # in_proj_a and in_proj_b on a machine token: no decay (softplus is 0), no write (sigmoid is 0)
-FULL = {"F32": "F32", "BF16": "BF16"}
 Make = Callable[[], Iterator[Array]]
 
 
@@ -262,12 +260,10 @@ def total_bytes(found: list[Stream], made: Plan) -> int:
 
 def other_streams(made: Plan) -> list[Stream]:
     """Vision, MTP and whatever else the base has, untouched."""
-    return [
-        Stream(name, tensor.kind if tensor.kind in WIDTH else "U8", tensor.shape, lambda tensor=tensor: iter([tensor.map()]))  # type: ignore[misc]
-        for name, tensor in made.base.others.items()
-    ]
+    return [_copied(name, tensor) for name, tensor in made.base.others.items()]
 
 
-def any_dtype(value: Any) -> Any:
-    """For ``json``: plain numbers."""
-    return value.item() if isinstance(value, np.generic) else value
+def _copied(name: str, tensor: Stored) -> Stream:
+    return Stream(name, tensor.kind, tensor.shape, lambda: iter([tensor.map()]))
+
+

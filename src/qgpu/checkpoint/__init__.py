@@ -1,4 +1,4 @@
-"""Merge: a pretrained Qwen3.5 and the GPU's layers in front of it become one standard checkpoint.
+"""Checkpoints: a pretrained Qwen3.5 and the GPU's layers in front of it become one standard checkpoint.
 
 ``files``     safetensors by hand: headers, slices of mapped tensors, shards written in streams
 ``base``      a base checkpoint: its sizes, its tensors, and every one that does not fit

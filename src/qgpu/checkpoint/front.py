@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from qgpu.checkpoint.errors import MergeError
 from qgpu.circuit.ir import Circuit
 from qgpu.foundry.audit_lines import anchors
 from qgpu.foundry.cast import Options, cast
 from qgpu.foundry.network import Lookup, Network, Sparse
 from qgpu.foundry.numbers import GATE
 from qgpu.isa import tokens
-from qgpu.merge.errors import MergeError
 
 Array = np.ndarray[Any, Any]
 TAG_DIMS = 64  # text dims that the tag reads
@@ -76,7 +76,7 @@ def _output(made: Network, text: int, bits: int) -> Front:
     down_name = f"layers.{last}.mlp.down_proj.weight"
     busy = set(made.sparse[down_name].rows.tolist()) if down_name in made.sparse else set()
     if busy & {dim for dims, _ in groups for dim in dims}:
-        raise MergeError("the machine's last layer is not free: the output code is made there; cast it with more layers")
+        raise MergeError("the output code is made in the machine's last layer, which has to be free: allow more layers")
     pattern = np.stack([column for _, column in groups], axis=1).astype(np.float32) * 2 - 1
     neurons = _Neurons(made, last, anchor.scale, largest, level)
     for (dims, _), dim in zip(groups, code, strict=True):

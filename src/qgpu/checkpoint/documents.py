@@ -1,4 +1,4 @@
-"""What stands beside the weights: config, generation config, tokenizer, chat template, model card, and qgpu's own notes."""
+"""What stands beside the weights: configs, tokenizer, chat template, model card, and qgpu's own notes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from qgpu.checkpoint.base import NESTED, TEXT, Base
+from qgpu.checkpoint.errors import MergeError
+from qgpu.checkpoint.surgery import Plan
 from qgpu.isa import tokens
-from qgpu.merge.base import NESTED, TEXT, Base
-from qgpu.merge.errors import MergeError
-from qgpu.merge.surgery import Plan
 
 NOTES = "qgpu.json"
 COPIED = (
-    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "chat_template.json",
-    "preprocessor_config.json", "video_preprocessor_config.json", "processor_config.json", "LICENSE",
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
+    "chat_template.json", "preprocessor_config.json", "video_preprocessor_config.json", "processor_config.json", "LICENSE",
 )  # fmt: skip
 
 
