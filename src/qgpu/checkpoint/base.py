@@ -1,4 +1,4 @@
-"""A base checkpoint: a dense Qwen3.5 in a folder, nested (with vision, MTP) or flat, whole or a clear list of faults."""
+"""A base checkpoint: a dense Qwen3.5 in a folder, nested (with vision, MTP) or flat: whole, or a list of faults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from qgpu.checkpoint.files import KINDS, Stored, stored
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
-SHOWN = 40
 TEXT, NESTED = "qwen3_5_text", "qwen3_5"
 
 
@@ -182,6 +181,4 @@ def _check(folder: Path, sizes: Sizes, text: Mapping[str, Stored], prefix: str) 
     if any(full != (i % 4 == 3) for i, full in enumerate(sizes.full)) or len(sizes.full) != sizes.layers:
         faults.append("layer_types: every fourth layer, and no other, has to be full attention")
     if faults:
-        more = [f"  ... and {len(faults) - SHOWN} more"] if len(faults) > SHOWN else []
-        lines = [f"  - {fault}" for fault in faults[:SHOWN]] + more
-        raise MergeError(f"{folder}: {len(faults)} faults in this base:\n" + "\n".join(lines))
+        raise MergeError(f"{folder}: {len(faults)} faults in this base:" + "".join(f"\n  - {fault}" for fault in faults))

@@ -16,7 +16,8 @@ from qgpu.isa import tokens
 NOTES = "qgpu.json"
 COPIED = (
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
-    "chat_template.json", "preprocessor_config.json", "video_preprocessor_config.json", "processor_config.json", "LICENSE",
+    "chat_template.json", "preprocessor_config.json",
+    "video_preprocessor_config.json", "processor_config.json", "LICENSE",
 )  # fmt: skip
 
 
