@@ -181,4 +181,5 @@ def _check(folder: Path, sizes: Sizes, text: Mapping[str, Stored], prefix: str) 
     if any(full != (i % 4 == 3) for i, full in enumerate(sizes.full)) or len(sizes.full) != sizes.layers:
         faults.append("layer_types: every fourth layer, and no other, has to be full attention")
     if faults:
-        raise MergeError(f"{folder}: {len(faults)} faults in this base:" + "".join(f"\n  - {fault}" for fault in faults))
+        listed = "".join(f"\n  - {fault}" for fault in faults)
+        raise MergeError(f"{folder}: {len(faults)} faults in this base:{listed}")
