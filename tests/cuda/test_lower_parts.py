@@ -8,10 +8,11 @@ from qgpu.cuda.flow import loops, reverse_postorder
 from qgpu.cuda.ir import Reg, Type, successors
 from qgpu.cuda.lower import lower
 from qgpu.cuda.lower_flow import layout, plain_branches
-from qgpu.cuda.lower_match import Leave, Matcher, Memory, Place, ToPredicate, ToRegister, ToStage, Word
-from qgpu.cuda.lower_match import Stage as StageRegister
+from qgpu.cuda.lower_match import Matcher
 from qgpu.cuda.lower_nodes import Graph
 from qgpu.cuda.lower_registers import Code, TooMany, numbered
+from qgpu.cuda.lower_requests import Leave, Memory, Place, ToPredicate, ToRegister, ToStage, Word
+from qgpu.cuda.lower_requests import Stage as StageRegister
 from qgpu.cuda.optimize import optimize
 from qgpu.cuda.pipeline import compile_file, compile_source
 from qgpu.errors import PtxError, UnsupportedError

@@ -1,4 +1,4 @@
-"""Writes IR in place of an instruction: fresh registers, constants folded on the way, blocks split where there are loops.
+"""Writes IR in place of an instruction: fresh registers, constants folded on the way, blocks split for loops.
 
 Registers made here have names that start with "%"; what they hold is no instruction of the user's, and is not counted.
 """
