@@ -14,6 +14,7 @@ from qgpu.cuda.ir import (
     Operand,
     Param,
     Reg,
+    Special,
     Store,
     Type,
     WarpOp,
@@ -62,6 +63,8 @@ def _access(instruction: ptx.Instruction) -> _Access:
         raise Refused(f"{len(types)} types, expected one")
     if types[0] == "b128":
         raise Refused("there are no accesses of 128 bits at once: use a vector type such as int4")
+    if lanes * ptx.TYPE_BYTES[types[0]] > 16:
+        raise Refused("there are no accesses of more than 16 bytes")
     return _Access(space, lanes, types[0], volatile, tuple(rest))
 
 
@@ -125,12 +128,12 @@ def _load(t: Translation, instruction: ptx.Instruction) -> None:
         for lane, dest in enumerate(dests):
             offset = memory.base.offset + memory.offset + lane * access.width
             _load_parameter(t, access, memory.base.name, offset, dest)
-    elif access.space == "param":
-        raise Refused("a parameter array indexed at run time: copy the parameter to shared or global memory")
     else:
         address = _address(t, memory)
         signed = access.type[0] == "s"
-        t.emit(Load(tuple(dests), access.space, address, access.width, signed, access.volatile))
+        # A parameter whose address was taken is a copy in local memory.
+        space = "generic" if access.space == "param" else access.space
+        t.emit(Load(tuple(dests), space, address, access.width, signed, access.volatile))
 
 
 def _extend(t: Translation, access: _Access, source: Operand, dest: Reg) -> None:
@@ -154,15 +157,7 @@ def _load_parameter(t: Translation, access: _Access, name: str, offset: int, des
         else:
             _extend(t, access, Param(offset, Type(access.width * 8)), dest)
         return
-    cell = _cell(t, name, offset, access.width)
-    if cell.name not in t.cells:
-        raise Refused("a parameter that was passed in pieces of another size")
-    _extend(t, access, cell, dest)
-
-
-def _cell(t: Translation, name: str, offset: int, width: int) -> Reg:
-    place = t.frame.places.get(name, t.frame.prefix + name)
-    return Reg(f"{place}+{offset}:{width}", Type(max(width * 8, 16)))
+    _extend(t, access, t.read_cell(t.place(name), offset, access.width), dest)
 
 
 def _store(t: Translation, instruction: ptx.Instruction) -> None:
@@ -178,12 +173,7 @@ def _store(t: Translation, instruction: ptx.Instruction) -> None:
         raise Refused("a parameter array indexed at run time: pass a pointer instead")
     for lane, value in enumerate(values):
         offset = memory.base.offset + memory.offset + lane * access.width
-        cell = _cell(t, memory.base.name, offset, access.width)
-        t.cells.add(cell.name)
-        if value.type is cell.type:
-            t.compute("mov", cell.type, value, dest=cell)
-        else:
-            t.compute(f"zext{int(cell.type)}", cell.type, value, dest=cell)
+        t.write_cell(t.place(memory.base.name), offset, access.width, value)
 
 
 # ---- Atomics ----
@@ -239,6 +229,24 @@ def _barrier_reduce(t: Translation, instruction: ptx.Instruction) -> None:
     t.emit(Barrier(op, result, t.source(source, Type.PRED)))
 
 
+# ---- Spaces ----
+
+
+def _is_space(t: Translation, instruction: ptx.Instruction) -> None:
+    """``isspacep``: shared memory lies above all other memory."""
+    dest, source = operand_count(instruction, 2)
+    space = instruction.modifiers[0].split("::")[0]
+    if space not in ("shared", "global"):
+        raise Refused("of a pointer's space it can be asked whether it is shared or global only")
+    if not isinstance(source, ptx.Register):
+        raise Refused("an address in a register is missing")
+    address: Operand = t.register(source)
+    if address.type is Type.B64:
+        address = t.compute("zext32", Type.B32, address)
+    op = "ge.u" if space == "shared" else "lt.u"
+    t.compute(op, Type.B32, address, t.shared_window(), dest=t.dest(dest, Type.PRED))
+
+
 # ---- Lanes of a warp ----
 
 
@@ -281,6 +289,22 @@ def _reduce(t: Translation, instruction: ptx.Instruction) -> None:
     t.emit(WarpOp(f"reduce.{op}", Type.B32, (t.dest(dest, Type.B32),), sources))
 
 
+def _elect(t: Translation, instruction: ptx.Instruction) -> None:
+    """``elect.sync d|p, members``: the first member, and whether this lane is it."""
+    dest, members = operand_count(instruction, 2)
+    if not isinstance(dest, ptx.Pair):
+        raise Refused("two results are expected, d|p")
+    mask = t.source(members, Type.B32)
+    t.emit(WarpOp("syncwarp", Type.B32, (), (mask,)))
+    first = t.compute("clz", Type.B32, t.compute("reverse", Type.B32, mask))
+    t.compute("eq", Type.B32, first, Special("laneid"), dest=t.dest(dest.second, Type.PRED))
+    t.compute("mov", Type.B32, first, dest=t.dest(dest.first, Type.B32))
+
+
+def _nothing(t: Translation, instruction: ptx.Instruction) -> None:
+    """What only hints at something that this machine does not have."""
+
+
 def _activemask(t: Translation, instruction: ptx.Instruction) -> None:
     t.emit(WarpOp("activemask", Type.B32, (t.dest(operand_count(instruction, 1)[0], Type.B32),), ()))
 
@@ -301,6 +325,7 @@ HANDLERS: dict[str, Handler] = {
     **{f"match.{mode}.sync": _match for mode in ("any", "all")},
     **{f"redux.sync.{op}": _reduce for op in ("add", "min", "max", "and", "or", "xor")},
     "activemask": _activemask,
+    "elect.sync": _elect,
 }  # fmt: skip
 
 BY_OPCODE: dict[str, Handler] = {
@@ -312,4 +337,6 @@ BY_OPCODE: dict[str, Handler] = {
     "membar": _fence,
     "fence": _fence,
     "nanosleep": _fence,
+    "isspacep": _is_space,
+    **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "discard", "pmevent"), _nothing),
 }

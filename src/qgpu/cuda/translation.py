@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from qgpu.cuda import ptx
 from qgpu.cuda.ir import (
+    SHARED_WINDOW,
+    Address,
     BasicBlock,
     Compute,
     Const,
@@ -16,8 +18,10 @@ from qgpu.cuda.ir import (
     Jump,
     Operand,
     Origin,
+    Param,
     Reg,
     Special,
+    Store,
     Terminator,
     Type,
     VariableAddress,
@@ -26,11 +30,14 @@ from qgpu.cuda.ops import SPECIALS
 
 REGISTER_TYPES: dict[str, Type] = {
     "pred": Type.PRED,
-    **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16"), Type.B16),
+    **dict.fromkeys(("b8", "u8", "s8", "b16", "u16", "s16", "f16", "bf16"), Type.B16),
     **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2", "tf32"), Type.B32),
     **dict.fromkeys(("b64", "u64", "s64", "f64", "f32x2"), Type.B64),
 }
 """The IR type that holds a PTX register or value type; floating-point registers are held as their bits."""
+
+CONSTANTS: dict[str, int] = {"WARP_SZ": 32, "smid": 0, "nsmid": 1, "gridid": 0, "cluster_ctarank": 0}
+"""Special registers that are the same in every launch."""
 
 TEMPORARY = "."
 """How the names of registers made here begin; no name in PTX begins so."""
@@ -69,8 +76,8 @@ class Translation:
     label: str | None = "entry"
     pending: list[Instruction] = field(default_factory=list)
     variables: dict[str, ptx.Variable] = field(default_factory=dict)
-    cells: set[str] = field(default_factory=set)
-    """the pieces of call parameters that have been written"""
+    cells: dict[str, dict[int, int]] = field(default_factory=dict)
+    """the pieces of call parameters that have been written: place, offset, width in bytes"""
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
     temporaries: int = 0
     current: ptx.Instruction | None = None
@@ -152,7 +159,73 @@ class Translation:
                 return VariableAddress(variable.name, symbol.offset, type_)
         if any(function.name == symbol.name for function in self.module.functions):
             raise Refused("pointers to functions are not there: call the function by its name")
-        raise Refused(f"there is no variable {symbol.name}")
+        return VariableAddress(self._parameter_in_memory(symbol.name), symbol.offset, type_)
+
+    def shared_window(self) -> VariableAddress:
+        """The address at which shared memory starts."""
+        self.variables[SHARED_WINDOW] = ptx.Variable("shared", SHARED_WINDOW, "b8", 1, 0, 0)
+        return VariableAddress(SHARED_WINDOW, 0)
+
+    def _parameter_in_memory(self, name: str) -> str:
+        """The local variable that takes a copy of a parameter, since its address is asked for."""
+        copy = f"{self.frame.prefix}{name}.copy"
+        parameter = next((p for p in self.frame.function.parameters if p.name == name and not p.register), None)
+        if parameter is None or not parameter.size:
+            raise Refused(f"there is no variable {name}")
+        align = max(parameter.align, 4)
+        size = -(-parameter.size // 4) * 4
+        self.variables[copy] = ptx.Variable("local", copy, "b8", align, size, parameter.line)
+        for offset in range(0, parameter.size, 4):
+            value: Operand
+            if len(self.frames) == 1:
+                value = Param(self.parameters[name] + offset, Type.B32)
+            else:
+                value = self.read_cell(self.place(name), offset, min(4, parameter.size - offset))
+                value = value if value.type is not Type.B16 else self.compute("zext16", Type.B32, value)
+            self.emit(Store((value,), "local", Address(VariableAddress(copy, offset)), 4))
+        return copy
+
+    # ---- Parameters of calls: each piece that is written is a register, a cell ----
+
+    def place(self, name: str) -> str:
+        """Where a parameter that the function at hand calls ``name`` lies."""
+        return self.frame.places.get(name, self.frame.prefix + name)
+
+    def write_cell(self, place: str, offset: int, width: int, value: Operand) -> None:
+        """Writes ``width`` bytes of a parameter."""
+        pieces = self.cells.setdefault(place, {})
+        for other, size in list(pieces.items()):
+            if other < offset + width and offset < other + size:
+                del pieces[other]
+        pieces[offset] = width
+        cell = _cell(place, offset, width)
+        if value.type is cell.type:
+            self.compute("mov", cell.type, value, dest=cell)
+        else:
+            self.compute(f"zext{int(cell.type)}", cell.type, value, dest=cell)
+
+    def read_cell(self, place: str, offset: int, width: int) -> Operand:
+        """``width`` bytes of a parameter, put together from the pieces that it was written in."""
+        pieces = self.cells.get(place, {})
+        if pieces.get(offset) == width:
+            return _cell(place, offset, width)
+        type_ = Type.B64 if width == 8 else Type.B32
+        result: Operand | None = None
+        at = offset
+        while at < offset + width:
+            found = next(((other, size) for other, size in pieces.items() if other <= at < other + size), None)
+            if found is None:
+                raise Refused("a parameter of which a part was not passed")
+            start, size = found
+            count = min(start + size, offset + width) - at
+            cell = _cell(place, start, size)
+            piece = self.compute("shr.u", cell.type, cell, Const(8 * (at - start), Type.B32))
+            piece = self.compute(f"zext{8 * count}" if count in (1, 2, 4) else "mov", type_, piece)
+            piece = self.compute("shl", type_, piece, Const(8 * (at - offset), Type.B32))
+            result = piece if result is None else self.compute("or", type_, result, piece)
+            at += count
+        assert result is not None
+        return result
 
     # ---- Operands ----
 
@@ -173,12 +246,15 @@ class Translation:
                 return Const(int(value != 0) if type_ is Type.PRED else value & type_.mask, type_)
             case ptx.FloatImmediate(text=text) if text[:2] in ("0f", "0F", "0d", "0D"):
                 return Const(int(text[2:], 16) & type_.mask, type_)
-            case ptx.SpecialRegister(name="WARP_SZ"):
-                return Const(32 & type_.mask, type_)
+            case ptx.SpecialRegister(name=name) if name in CONSTANTS:
+                return Const(CONSTANTS[name] & type_.mask, type_)
             case ptx.SpecialRegister(name=name) if name in SPECIALS:
+                if type_ is Type.PRED:
+                    raise Refused(WIDTH)
                 if type_ is Type.B32:
                     return Special(name)
-                raise Refused(WIDTH)
+                # Old PTX reads thread and CTA indices as 16-bit numbers, too.
+                return self.compute(f"zext{min(int(type_), 32)}", type_, Special(name))
             case ptx.SpecialRegister(name=name):
                 raise Refused(f"%{name} has no meaning on this machine")
             case ptx.Symbol():
@@ -197,6 +273,10 @@ class Translation:
         return register
 
 
+def _cell(place: str, offset: int, width: int) -> Reg:
+    return Reg(f"{place}+{offset}:{width}", Type(max(width * 8, 16)))
+
+
 def operand_count(instruction: ptx.Instruction, *counts: int) -> tuple[ptx.Operand, ...]:
     """The operands, of which there must be one of ``counts``."""
     if len(instruction.operands) not in counts:
@@ -208,7 +288,7 @@ def register_type(name: str) -> Type:
     """The IR type for values of a PTX integer or bit type. Raises Refused for floating point and for 8 bits."""
     if name[:1] not in ("b", "s", "u") and name != "pred":
         raise Refused(FLOATING)
-    type_ = REGISTER_TYPES.get(name)
+    type_ = REGISTER_TYPES.get(name) if ptx.TYPE_BYTES.get(name) != 1 else None
     if type_ is None or name.startswith("bf"):
         raise Refused(FLOATING if name.startswith("bf") else f"the type .{name} is not there for this instruction")
     return type_

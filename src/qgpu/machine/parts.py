@@ -1,10 +1,8 @@
 """What the parts of the machine hand to one another: named words between context, datapath and control.
 
 Every token runs through all parts; ``Context`` says what the token is and where it stands, ``Datapath`` is what the
-last
-EXEC's block computes with the present registers (meaningful at an EXEC token, harmless elsewhere), ``control`` writes
-the
-next token. Lists of four are one entry a lane. Bits are 0/1 expressions, words little-endian.
+last EXEC's block computes with the present registers (meaningful at an EXEC token, harmless elsewhere), ``control``
+writes the next token. Lists of four are one entry a lane. Bits are 0/1 expressions, words little-endian.
 """
 
 from __future__ import annotations
@@ -39,6 +37,7 @@ class Context:
     """``marker``: kind -> 1 while that marker's DATA (or itself) runs; ``row``, ``sub``, ``register``, ``block``,
     ``quad``
     are the marker's fields. ``position[d]``: 1 at the d-th DATA after the marker (d = 0: at the marker), d <= 8.
+    ``third``: 1 at the third DATA or a later one, known before which it is.
     ``payloads[t]``: the payload t tokens ago, 0..3. ``exec_block``, ``exec_quad``: of the last EXEC, this token
     included.
     ``rom``: field name (isa.encoding) -> word, of the last EXEC's block. ``active``, ``leader``: the last EXEC's
@@ -53,6 +52,7 @@ class Context:
     block: Word
     quad: Word
     position: Bits
+    third: Expr
     payloads: Sequence[Word]
     exec_block: Word
     exec_quad: Word
@@ -68,12 +68,12 @@ class Context:
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """The active lanes of the last EXEC's quad in order: ``of[lane][r]`` is 1 if ``r`` active lanes are below the lane;
-    ``count``: how many are active (0..4), ``two`` and ``four`` say if it is that many."""
+    """The active lanes of the last EXEC's quad in order: ``of[lane][r]`` is 1 if the lane is active and ``r`` active
+    lanes are below it; ``two``, ``three``, ``four``: whether that many are active."""
 
     of: Sequence[Bits]
-    count: Expr
     two: Expr
+    three: Expr
     four: Expr
 
 
@@ -93,12 +93,11 @@ class Writes:
 
 @dataclass(frozen=True, eq=False)
 class Datapath:
-    """At an EXEC: ``early[lane]``, ``late[lane]`` (32 bits each); ``guard[lane]``; ``taken[lane]``: the branch field's
-    action holds for an active lane (active, and guard true or not asked for); ``store_lane[lane]``: the lane stores or
-    does an atomic; ``store_address[lane]`` (14); ``fault``: 1 if the block faults, with ``fault_cause`` (4) and
-    ``fault_lane`` (2), already by priority. At MEM and READ: ``row`` (64 bits) is the memory row the token names,
-    before
-    anything this token writes."""
+    """At an EXEC: ``early[lane]``, ``late[lane]`` (32 bits each), zero in lanes that are not active; ``guard[lane]``;
+    ``taken[lane]``: the branch field's action holds for an active lane (active, and guard true or not asked for);
+    ``store_lane[lane]``: the lane stores or does an atomic; ``store_address[lane]`` (14); ``fault``: 1 if the block
+    faults, with ``fault_cause`` (4) and ``fault_lane`` (2), already by priority. At MEM and READ: ``row`` (64 bits) is
+    the memory row the token names, before anything this token writes."""
 
     early: Sequence[Word]
     late: Sequence[Word]
