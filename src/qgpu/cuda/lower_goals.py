@@ -36,7 +36,7 @@ from qgpu.cuda.lower_guards import SafeLoad
 from qgpu.cuda.lower_nodes import Graph, Node
 from qgpu.cuda.lower_regions import Region, SideExit
 from qgpu.cuda.lower_requests import Collect, Gather, Leave, Memory, Request, ToPair, ToPredicate, ToRegister
-from qgpu.cuda.lower_rules import Rules, Table
+from qgpu.cuda.lower_rules import NARROW, Rules, Table
 from qgpu.cuda.ops import COMPARISONS
 from qgpu.cuda.translation import Refused
 from qgpu.isa import program
@@ -116,6 +116,11 @@ class Builder:
     def graph(self) -> Graph:
         return self.work.graph
 
+    @property
+    def wide(self) -> bool:
+        """Whether the machine has 64-bit memory accesses."""
+        return "b64" in self.table["store"]
+
     def build(self) -> Work:
         region = self.work.region
         if region.collect is not None:
@@ -145,6 +150,8 @@ class Builder:
 
     def operand(self, operand: Operand) -> Node:
         match operand:
+            case Reg(type=Type.B64) | Const(type=Type.B64) | Param(type=Type.B64):
+                raise Refused(NARROW)
             case Reg():
                 return self.values.setdefault(operand, self.graph.leaf(operand, False, operand in self.uniform))
             case Const(value=value):
@@ -194,7 +201,7 @@ class Builder:
 
     def item(self, position: int, item: Instruction) -> None:
         match item:
-            case Compute(op="pack", dest=dest, sources=(low, high)) if dest.type is Type.B64:
+            case Compute(op="pack", dest=dest, sources=(low, high)) if dest.type is Type.B64 and self.wide:
                 self.pairs[dest] = self.operand(low), self.operand(high)
             case Compute(dest=dest) if dest.type is Type.PRED:
                 self.set_truth(position, item, dest, self.predicate(item))

@@ -37,8 +37,8 @@ class Cut:
 
     ``fields[i]``: block i as the matcher filled it. ``registers``, ``stages``, ``predicates``, ``loaded``: node -> the
     block that writes it there or loads it. ``overwritten``: registers live at the start that get a new value, and the
-    block that does it. ``made``: registers that an effect has written, and its block. ``effects``: the block of each effect done. ``exit``: the last block where threads end on the
-    way. ``cost``: in tokens.
+    block that does it. ``made``: registers that an effect has written, and its block. ``effects``: the block of each
+    effect done. ``exit``: the last block where threads end on the way. ``cost``: in tokens.
     """
 
     requests: tuple[tuple[Request, ...], ...] = ()

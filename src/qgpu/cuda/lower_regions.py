@@ -29,7 +29,6 @@ from qgpu.cuda.ir import (
 from qgpu.cuda.lower_waits import waiting_latches
 from qgpu.cuda.simplify import remove_unreachable
 
-
 Stop = Terminator | Barrier | WarpOp
 """What a region may end with."""
 

@@ -15,6 +15,7 @@ from qgpu.cuda.translation import Refused
 
 Table = Mapping[str, frozenset[str]]
 
+NARROW = "64-bit arithmetic is not there yet: use int or unsigned"
 SHIFT = "shifts to the right are not there yet: compare and subtract, or count in a loop"
 DIVIDE = "division is not there yet: count in a loop, or keep a reciprocal's table in an array"
 
@@ -28,6 +29,9 @@ HINTS: dict[str, str] = {
     "extract": "bit fields are not there yet: use & with a constant",
     "insert": "bit fields are not there yet: use & and | with constants",
     "permute": "byte permutes are not there yet",
+    "mulwide": NARROW,
+    "pack": NARROW,
+    "high": NARROW,
 }
 """By the operation's first word."""
 
@@ -48,6 +52,8 @@ class Rules:
 
     def compute(self, item: Compute, sources: Sequence[Node]) -> Node:
         """The value of an operation whose sources are not predicates. Raises Refused with a hint."""
+        if Type.B64 in (item.type, item.dest.type):
+            raise Refused(NARROW)
         bits = int(item.type)
         row = _ROWS.get(item.op)
         found = None if row is None else row(self, bits, *sources)
