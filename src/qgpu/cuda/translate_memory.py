@@ -147,6 +147,9 @@ def _extend(t: Translation, access: _Access, source: Operand, dest: Reg) -> None
 def _load_parameter(t: Translation, access: _Access, name: str, offset: int, dest: Reg) -> None:
     """A parameter of the kernel is an operand; one of a device function is a register of its own."""
     if name in t.parameters:
+        size = next(p.size for p in t.frames[0].function.parameters if p.name == name)
+        if not 0 <= offset <= size - access.width:
+            raise Refused("this reads beyond the parameter")
         offset += t.parameters[name]
         if offset % access.width:
             raise Refused("a misaligned parameter")
