@@ -20,7 +20,8 @@ from .cast import Options
 from .lower import lower
 from .netlist import DelayCell, LayerCell, MemoryCell, Netlist, SumCell, inputs, outputs, prune
 from .place import rows_a_layer
-from .schedule import DELAYS_A_HEAD, Room, Schedule, schedule
+from .plan import DELAYS_A_HEAD, Room
+from .schedule import Schedule, schedule
 from .stock import has_deltanet
 from .validate import validate
 
