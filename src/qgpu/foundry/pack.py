@@ -223,7 +223,12 @@ def mapped(cell: LayerCell, writer: _Writer, stage: int) -> LayerCell:
         for port in (cell.write, cell.read)
     ]
     columns = tuple(
-        replace(column, data=put(column.data), select=None if column.select is None else put(column.select))
+        replace(
+            column,
+            data=put(column.data),
+            select=None if column.select is None else put(column.select),
+            where=tuple(map(put, column.where)),
+        )
         for column in cell.columns
     )
     wipe = None if cell.wipe is None else put(cell.wipe)
