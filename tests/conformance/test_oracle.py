@@ -70,7 +70,7 @@ def test_well_known_results() -> None:
     encoded = base64.b64encode(TABLE["base64"].arrays[0].tobytes())
     assert expected(TABLE["base64"])[1].tobytes() == encoded
     assert expected(TABLE["n_queens"])[1].tolist() == [10]
-    assert expected(TABLE["edit_distance"])[2].tolist() == [7]
+    assert expected(TABLE["edit_distance"])[2].tolist() == [8]
     assert expected(TABLE["power_modulo"])[2].tolist() == [
         pow(base, exponent, 4294967291) for base, exponent in ((2, 10), (123456789, 5), (65537, 3))
     ]
