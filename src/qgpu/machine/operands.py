@@ -15,7 +15,7 @@ from qgpu.circuit.memory import Field
 from qgpu.circuit.tables import Table
 from qgpu.circuit.word import Word
 from qgpu.isa import encoding
-from qgpu.machine.address import LARGEST, chosen_digits
+from qgpu.machine.address import added_digits, chosen_digits
 from qgpu.machine.parts import Context, Writes
 
 
@@ -166,7 +166,7 @@ def operands(b: Builder, ctx: Context, writes: Writes) -> Operands:
         b_common = b.mux("b.common", [
             ((b_is[name], by[n]), word.shift_left(n)) for name, word in (("I", imm), ("P", p)) for n in range(4)
         ])  # fmt: skip
-        store_common = chosen_digits(b, "store.common", [(base_is["T"], t), (offset_is["I"], imm)], 2)
+        store_common = chosen_digits(b, "store.common", [(base_is["T"], t), (offset_is["I"], imm)])
         a, bs, store = [], [], []
         for lane in range(4):
             with b.scope(f"lane{lane}"):
@@ -176,8 +176,7 @@ def operands(b: Builder, ctx: Context, writes: Writes) -> Operands:
                 shifted = [((b_is[name], by[n]), word.shift_left(n)) for name, word in sources for n in range(4)]
                 bs.append(b.mux("b", [*shifted, (_one(), b_common)]))
                 choices = [(base_is["A"], own[0]), (base_is["B"], own[1]), (offset_is["BS"], bs[-1])]
-                digits = chosen_digits(b, "store", choices, 2)
-                store.append([(p + q).assume(0, 2 * LARGEST) for p, q in zip(digits, store_common, strict=True)])
+                store.append(added_digits(chosen_digits(b, "store", choices), store_common))
         return Operands(a, bs, store, _late(b, ctx, ports, x, q, imm))
 
 
