@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr
 from qgpu.circuit.word import Word
+from qgpu.machine.address import store_address
 from qgpu.machine.alu import alu_a, condition, late
 from qgpu.machine.faults import faults
 from qgpu.machine.operands import decoded, literals, operands
@@ -34,7 +34,7 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
     for i in range(4):
         result = alu_a(b, f"alu.a.lane{i}", ops.a[i], ops.bs[i], a_op)
         r.append(buffered(b, f"r.lane{i}", result))
-        s.append(w.add(b, f"store.address.lane{i}", ops.base[i], ops.offset[i]))
+        s.append(store_address(b, f"store.address.lane{i}", ops.store[i]))
         # Four ports take four layers. Lanes 0 and 1 come first: what they load is then kept as one signal a bit; the
         # others wait for their port, so that their address is. Neither costs depth.
         if i == 0:
