@@ -34,7 +34,7 @@ FLAGS = (
     "-mllvm -disable-lsr -mllvm -nvptx-sched4reg -gline-directives-only -ffile-compilation-dir=."
 ).split()
 DIAGNOSTICS = ["-fno-color-diagnostics", "-ferror-limit=20"]
-MINIMUM_CLANG = 20
+MINIMUM_CLANG = 22
 REMEDY = "install the usual one with: pip install ziglang==0.17.1 (or set QGPU_CLANG to a clang with NVPTX)"
 TIMEOUT_SECONDS = 120
 
