@@ -16,8 +16,8 @@ from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import constant
 from qgpu.circuit.word import Word
 from qgpu.isa import encoding, values
-from qgpu.machine.olds import Halves
 from qgpu.machine.parts import Ranks
+from qgpu.machine.results import Halves
 from qgpu.machine.rows import rows
 
 OPS, SIZES = encoding.CHOICES["atomic"], encoding.CHOICES["store"]
@@ -44,10 +44,10 @@ def build(b: Builder, i: Inputs) -> dict[str, Any]:
         b=lanes["b"], c=lanes["c"], row=i["row"],
     )  # fmt: skip
     low, high = b.bus_word("out.low", 16), b.bus_word("out.high", 16)
-    found = rows(b, ctx, path, bit["is_old"], Halves(i["low"].bits, i["high"].bits, low, high))  # type: ignore[arg-type]
+    found = rows(b, ctx, path, bit["is_old"], Halves(i["low"].bits, i["high"].bits), (low, high))  # type: ignore[arg-type]
     form = Word("form", (found.old.long, found.old.mixed, found.old.wide))
     return {"more": found.more, "lane": found.lane, "row": found.row, "data": found.data, "ends": found.ends,
-            "quarter": Word("quarter", tuple(found.quarter)), "returns": found.returns, "low": low, "high": high,
+            "quarter": Word("quarter", tuple(found.quarter)), "low": low, "high": high,
             "form": form}  # fmt: skip
 
 
@@ -141,7 +141,7 @@ class Case:
                 return {"more": 0}
             return {"more": 1, "lane": todo[n][0], "row": todo[n][1]}
 
-        self.emit(self.exec, returns=int(self.d_o > 0), quarter=0, ends=0, **following(0))
+        self.emit(self.exec, quarter=0, ends=0, **following(0))
         self.emit({}, **following(0))  # DATA of the first destination
         for n, (lane, row, new) in enumerate(todo):
             low, high = before[row]

@@ -33,7 +33,7 @@ class Sizes:
 
 def sizes(b: Builder, name: str, is_: Mapping[str, Expr], bytes_of: Mapping[str, int], wide: Expr) -> Sizes:
     """``is_``: choice -> 1 if the block has it, ``bytes_of``: choice -> its bytes. One level."""
-    count = {n: total(bit for choice, bit in is_.items() if bytes_of[choice] == n).assume(0, 1) for n in (1, 2, 4, 8)}
+    count = {n: total(is_[choice] for choice, of in bytes_of.items() if of == n).assume(0, 1) for n in (1, 2, 4, 8)}
     some = total(count.values()).assume(0, 1)
     with b.scope(name):
         granule = {n: b.and_(f"granule{n}", count[n], ~wide) for n in (2, 4, 8)}

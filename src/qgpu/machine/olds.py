@@ -7,7 +7,6 @@ C is there as the high word of stores and atomics of 64 bits, which have no old 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr, Port, total
@@ -16,38 +15,19 @@ from qgpu.circuit.tables import Table
 from qgpu.circuit.word import Word
 from qgpu.machine.gates import any_of
 from qgpu.machine.parts import Bits, Ranks
+from qgpu.machine.results import DATA_BITS, Form, Halves, not_sign_extension
 from qgpu.machine.stores import Kept, Turn
 
-HALF = 16
-
-
-@dataclass(frozen=True, eq=False)
-class OldForm:
-    """Of the active lanes' words: ``long``: one is more than its low half sign-extended; ``mixed``: two differ; both
-    zero unless the token belongs to the old value. ``wide``: whether they take VALW, at any token."""
-
-    long: Expr
-    mixed: Expr
-    wide: Expr
-
-
-@dataclass(frozen=True, eq=False)
-class Halves:
-    """Which half the next DATA may carry: ``low[lane]``, ``high[lane]``, and the buses (16) that it is added to."""
-
-    low: Bits
-    high: Bits
-    low_out: Word
-    high_out: Word
+HALF = DATA_BITS
 
 
 def old_values(
     b: Builder, execute: Expr, names: Expr, kept: Kept, turn: Turn, c: Sequence[Word], row: Word, active: Bits,
-    ranks: Ranks, mine: Expr, halves: Halves, high_word: Word,
-) -> OldForm:  # fmt: skip
+    ranks: Ranks, mine: Expr, halves: Halves, out: tuple[Word, Word], high_word: Word,
+) -> Form:  # fmt: skip
     """``execute``, ``names``: 1 at EXEC, and at MEM or READ. ``c[lane]``: C at an EXEC, zero at MEM; ``row`` (64): the
-    row that a MEM names. ``mine``: the token belongs to the old value's destination. Adds to ``halves``' buses there,
-    and to ``high_word`` (32 buses) the turn's C. Two levels after ``turn``'s first one before the words are kept, and
+    row that a MEM names. ``mine``: the token belongs to the old value's destination; there the selected halves are
+    added to ``out`` (low and high, buses). Adds to ``high_word`` (32 buses) the turn's C. Two levels after ``turn``'s first one before the words are kept, and
     two after them."""
     with b.scope("old"):
         first = (total(turn.lane) - turn.second).assume(0, 1)
@@ -62,7 +42,7 @@ def old_values(
         longs = []
         for i in range(4):
             with b.scope(f"lane{i}"):
-                long_c = b.lookup("long.c", total(c[i].bits[HALF - 1 :]), lambda n: int(0 < n <= HALF))
+                long_c = not_sign_extension(b, "long.c", c[i])
                 own = any_of(b, "own", (execute,), (names, turn.lane[i], ~kept.eight))
                 data = Word("data", tuple((p + q).assume(0, 1) for p, q in zip(c[i], word, strict=True)))
                 long = Word("long", ((long_c + long_word).assume(0, 1),))
@@ -70,7 +50,7 @@ def old_values(
                 b.memory(
                     "halves",
                     [Field("low", low, select=halves.low[i]), Field("high", high, select=halves.high[i])],
-                    Port((), (own,)), Port((), (mine,)), into={"low": halves.low_out, "high": halves.high_out},
+                    Port((), (own,)), Port((), (mine,)), into={"low": out[0], "high": out[1]},
                 )  # fmt: skip
                 found = b.memory("long", [Field("long", long, select=active[i])], Port((), (own,)), Port(()))
                 longs.append(found["long"][0])
@@ -86,7 +66,7 @@ def old_values(
         mixed, long = b.sum_of("mixed", terms, 0, 32), total(longs)
         many = (ranks.three + ranks.four).assume(0, 1)
         neither = [(many - long, {1: -1}), (many - mixed, {1: -1}), (many - long - mixed, {1: 1})]
-        return OldForm(
+        return Form(
             b.sum_of("is.long", [(mine, {1: 1}), (mine - long, {1: -1})], 0, 1),
             b.sum_of("is.mixed", [(mine, {1: 1}), (mine - mixed, {1: -1})], 0, 1),
             b.sum_of("wide", [(many, {1: 1}), *neither], 0, 1),

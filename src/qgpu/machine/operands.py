@@ -42,13 +42,15 @@ class LateOperands:
 @dataclass(frozen=True, eq=False)
 class Operands:
     """``a``, ``bs``: operands of ALU A a lane, ``base``, ``offset``: of the store address, 32 bits each.
-    ``late``: of unit M and ALU B, a lane."""
+    ``late``: of unit M and ALU B, a lane. ``b``, ``c``: what ports B and C read."""
 
     a: Sequence[Word]
     bs: Sequence[Word]
     base: Sequence[Word]
     offset: Sequence[Word]
     late: Sequence[LateOperands]
+    b: Sequence[Word]
+    c: Sequence[Word]
 
 
 def literals(word: Word, value: int) -> list[Expr]:
@@ -64,11 +66,13 @@ def decoded(b: Builder, ctx: Context, field: str, enable: Sequence[Expr] = (), n
 
 
 def register_ports(b: Builder, ctx: Context, writes: Writes) -> dict[str, list[Word]]:
-    """What ports A, B and C read, a word a lane: 512 rows a lane (quad, register), four banks each."""
+    """What ports A, B and C read, a word a lane: 512 rows a lane (quad, register), four banks each. C is read at EXEC
+    only, so that a lane's old value can take its place after it."""
     ports: dict[str, list[Word]] = {"A": [], "B": [], "C": []}
     for lane in range(4):
         write = w.Access(writes.register + writes.quad, (writes.enable[lane],))
-        reads = [w.Access(ctx.rom[field] + ctx.exec_quad) for field in ("ra", "rb", "rc")]
+        when = {"rc": (ctx.token.kind["EXEC"],)}
+        reads = [w.Access(ctx.rom[field] + ctx.exec_quad, when.get(field, ())) for field in ("ra", "rb", "rc")]
         found = w.register_file(b, f"registers.lane{lane}", [Field("word", writes.values[lane])], write, reads)
         for port, read in zip(ports, found, strict=True):
             ports[port].append(read["word"])
@@ -139,7 +143,7 @@ def operands(b: Builder, ctx: Context, writes: Writes) -> Operands:
                 bs.append(shifted)
                 base.append(b.mux("base", [(base_is["A"], own[0]), (base_is["B"], own[1]), (base_is["T"], t)]))
                 offset.append(b.mux("offset", [(offset_is["BS"], shifted), (offset_is["I"], imm)]))
-        return Operands(a, bs, base, offset, _late(b, ctx, ports, x, q, imm))
+        return Operands(a, bs, base, offset, _late(b, ctx, ports, x, q, imm), ports["B"], ports["C"])
 
 
 def _late(

@@ -17,12 +17,11 @@ from qgpu.circuit.word import Word
 from qgpu.isa import encoding
 from qgpu.machine.atomics import modified
 from qgpu.machine.faults import ADDRESS_BITS
-from qgpu.machine.gates import any_of
-from qgpu.machine.loads import sized
-from qgpu.machine.olds import Halves, OldForm, old_values, swap_hit
+from qgpu.machine.olds import old_values, swap_hit
 from qgpu.machine.operands import decoded
 from qgpu.machine.parts import Bits, Context, Datapath
-from qgpu.machine.stores import keep, old_row, placed, row_of_next, turn
+from qgpu.machine.results import Form, Halves
+from qgpu.machine.stores import BYTES, keep, old_row, placed, row_of_next, turn
 
 Conjunctions = list[tuple[Expr, dict[int, int]]]
 QUARTER = 16
@@ -32,8 +31,8 @@ QUARTER = 16
 class Rows:
     """``more``: a further MEM follows: after a MEM and its DATA one above its lane, else the block's first one;
     ``lane`` (2) and ``row`` (11) are its fields. ``data`` (64): the present MEM's or READ's row as it will be.
-    ``quarter[n]``: the next DATA is its bits 16n..16n + 15; ``ends``: the present DATA was its last. ``returns``: the
-    block is an atomic whose old value has a destination; ``old``: the form of that."""
+    ``quarter[n]``: the next DATA is its bits 16n..16n + 15; ``ends``: the present DATA was its last. ``old``: the form
+    of the old values."""
 
     more: Expr
     lane: Word
@@ -41,34 +40,35 @@ class Rows:
     data: Word
     quarter: Bits
     ends: Expr
-    returns: Expr
-    old: OldForm
+    old: Form
 
 
-def rows(b: Builder, ctx: Context, path: Datapath, is_old: Expr, halves: Halves) -> Rows:
-    """``is_old``: the token belongs to the old value's destination; ``halves``: where its DATA goes."""
+def rows(
+    b: Builder, ctx: Context, path: Datapath, is_old: Expr, halves: Halves, out: tuple[Word, Word]
+) -> Rows:  # fmt: skip
+    """``is_old``: the token belongs to the old value's destination; there, the selected halves are added to ``out``
+    (low and high, buses)."""
     kind, marker, rom = ctx.token.kind, ctx.marker, ctx.rom
     execute, names = kind["EXEC"], (kind["MEM"] + kind["READ"]).assume(0, 1)
     with b.scope("rows"):
         choices = decoded(b, ctx, "store")
-        size = {n: choices[name] for n, name in ((1, "b8"), (2, "b16"), (4, "b32"), (8, "b64"))}
-        returns = b.or_("returns", rom["d_o"])
+        size = {n: choices[name] for name, n in BYTES.items()}
         address = [a[:ADDRESS_BITS] for a in path.store_address]
-        kept = keep(b, execute, size, rom["atomic"], returns, address, path.store_lane)
+        kept = keep(b, execute, size, rom["atomic"], address, path.store_lane)
         lane = w.decode(b, "lane", ctx.sub, enable=(marker["MEM"],))
         now = turn(b, kept, lane)
-        out = b.bus_word("row", 64)
+        row = b.bus_word("row", 64)
         old = old_values(b, execute, names, kept, now, path.c, path.row, ctx.active, ctx.ranks, is_old, halves,
-                         out[32:])  # fmt: skip
-        placed(b, execute, now, path.late, out)
-        before = old_row(b, names, now, path.row, out)
+                         out, row[32:])  # fmt: skip
+        placed(b, execute, now, path.late, row)
+        before = old_row(b, names, now, path.row, row)
         hit = swap_hit(b, execute, names, kept, now, path.early, path.b, path.row)
         ops = encoding.CHOICES["atomic"]
         is_ = dict(zip(ops, w.decode(b, "is", kept.atomic, len(ops)), strict=True))
-        data = modified(b, is_, hit, now.changed, before, out)
+        data = modified(b, is_, hit, now.changed, before, row)
         quarter, ends = _next(b, ctx, data)
         return Rows(total(now.next).assume(0, 1), w.encode("next.lane", now.next),
-                    row_of_next(b, execute, now, address), data, quarter, ends, kept.returns, old)  # fmt: skip
+                    row_of_next(b, execute, now, address), data, quarter, ends, old)  # fmt: skip
 
 
 def _next(b: Builder, ctx: Context, data: Word) -> tuple[list[Expr], Expr]:

@@ -22,6 +22,9 @@ from qgpu.circuit.word import Word
 from qgpu.machine.gates import any_of, equals
 from qgpu.machine.parts import Bits
 
+BYTES: Mapping[str, int] = {"b8": 1, "b16": 2, "b32": 4, "b64": 8}
+"""Choice of the field ``store`` -> bytes."""
+
 PAIRS = tuple(combinations(range(4), 2))
 ROW_BITS = slice(3, 14)
 
@@ -36,8 +39,7 @@ class Kept:
     """Of the last EXEC, its own included. ``store[i]``: lane i stores or does its atomic. ``together[i, j]``: one MEM
     serves lanes i < j. ``hidden[i, j]``: lane j writes over lane i. ``offset[i]`` (3): the place of lane i's bytes in
     its row, in bytes, without the bits that the size makes zero. ``two``, ``two_up``, ``four_up``, ``eight``: the size
-    in bytes is that, or at least that. ``atomic`` (4): as the block's field, and ``is_atomic``. ``returns``: it is one
-    whose old value has a destination."""
+    in bytes is that, or at least that. ``atomic`` (4): as the block's field, and ``is_atomic``."""
 
     store: Bits
     together: Mapping[Pair, Expr]
@@ -49,12 +51,10 @@ class Kept:
     eight: Expr
     atomic: Word
     is_atomic: Expr
-    returns: Expr
 
 
 def keep(
-    b: Builder, execute: Expr, size: Mapping[int, Expr], atomic: Word, returns: Expr, address: Sequence[Word],
-    store: Bits,
+    b: Builder, execute: Expr, size: Mapping[int, Expr], atomic: Word, address: Sequence[Word], store: Bits
 ) -> Kept:  # fmt: skip
     """``size[n]``: 1 if the block stores n bytes; ``address[i]``: at least 14 bits; ``store[i]``: see ``Kept``. Two
     levels beside ``store``, none after it."""
@@ -75,18 +75,18 @@ def keep(
             for i, a in enumerate(address)
         ]  # fmt: skip
         four_up = (size[4] + size[8]).assume(0, 1)
-        flags = (size[2], (size[2] + four_up).assume(0, 1), four_up, size[8], ~alone, b.and_("old", ~alone, returns))
+        flags = (size[2], (size[2] + four_up).assume(0, 1), four_up, size[8], ~alone)
         words = {
             "store": Word("store", tuple(store)), "together": Word("together", tuple(together)),
             "hidden": Word("hidden", tuple(hidden)), "flags": Word("flags", flags), "atomic": atomic,
             **{f"offset{i}": word for i, word in enumerate(offset)},
         }  # fmt: skip
         found = b.memory("row", [Field(k, v) for k, v in words.items()], Port((), (execute,)), Port(()))
-        two, two_up, four_up, eight, is_atomic, old = found["flags"]
+        two, two_up, four_up, eight, is_atomic = found["flags"]
         return Kept(
             found["store"].bits, dict(zip(PAIRS, found["together"], strict=True)),
             dict(zip(PAIRS, found["hidden"], strict=True)), [found[f"offset{i}"] for i in range(4)],
-            two, two_up, four_up, eight, found["atomic"], is_atomic, old,
+            two, two_up, four_up, eight, found["atomic"], is_atomic,
         )  # fmt: skip
 
 
