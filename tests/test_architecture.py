@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "cuda": {"isa"},
     "checkpoint": {"foundry", "engines", "isa"},
     "driver": {"isa", "circuit", "foundry", "machine", "engines", "cuda"},
+    "conformance": {"isa", "cuda", "driver"},
     "chat": {"isa", "foundry", "engines", "checkpoint", "cuda", "driver"},
 }
 LEAVES = {"errors"}

@@ -141,6 +141,17 @@ def cast(json: Json = False) -> None:
 
 
 @app.command()
+def prove(
+    file: Annotated[Path | None, typer.Argument(help="A network file. The bare model if none is named.")] = None,
+    json: Json = False,
+) -> None:
+    """Prove the margins anew, from the weights alone: no circuit, no schedule."""
+    from qgpu import cli_prove
+
+    cli_prove.prove(file, json)
+
+
+@app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="The folder to write; it is replaced if it is a checkpoint.")],
     dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.bfloat16,
@@ -149,6 +160,35 @@ def export(
     from qgpu import cli_model
 
     cli_model.export(folder, dtype.value)
+
+
+class Level(StrEnum):
+    ir = "ir"
+    interpreter = "interpreter"
+    native = "native"
+    transformers = "transformers"
+
+
+class Compiler(StrEnum):
+    clang = "clang"
+    nvrtc = "nvrtc"
+
+
+@app.command()
+def conformance(
+    kernel: Annotated[list[str] | None, typer.Option(help="Only this kernel or row; may be repeated.")] = None,
+    level: Annotated[
+        list[Level] | None, typer.Option(help="What runs it; may be repeated. Default: interpreter and native.")
+    ] = None,
+    compiler: Annotated[list[Compiler] | None, typer.Option(help="What makes the PTX; may be repeated.")] = None,
+    cuda: Annotated[bool, typer.Option("--cuda", help="Run the table on a real NVIDIA GPU instead.")] = False,
+    json: Json = False,
+) -> None:
+    """Run the table of kernels and compare with the results of the host's own compiler."""
+    from qgpu.cli_conformance import conformance as run_table
+
+    levels = [one.value for one in level or (Level.interpreter, Level.native)]
+    run_table(kernel or [], levels, [one.value for one in compiler or (Compiler.clang,)], cuda, json)
 
 
 def main() -> None:
