@@ -140,6 +140,43 @@ def cast(json: Json = False) -> None:
     cli_model.cast(json)
 
 
+class Layout(StrEnum):
+    """The two forms of a Qwen3.5 checkpoint."""
+
+    nested = "nested"
+    flat = "flat"
+
+
+@app.command()
+def build(
+    folder: Annotated[Path, typer.Argument(help="The folder to write; it is replaced if it is a merged model.")],
+    base: Annotated[str, typer.Option(help="A folder, or a repository of the hub.")] = "Qwen/Qwen3.5-2B",
+    layout: Annotated[
+        Layout, typer.Option(help="nested: for transformers, mlx-lm, GGUF; flat: for vLLM, SGLang.")
+    ] = Layout.nested,
+    dtype: Annotated[Dtype, typer.Option(help="bfloat16 keeps each tensor as the base has it.")] = Dtype.bfloat16,
+    revision: Annotated[str | None, typer.Option(help="Revision of the repository.")] = None,
+    json: Json = False,
+) -> None:
+    """Put the GPU's layers in front of a Qwen3.5: one standard checkpoint that chats and computes."""
+    from qgpu import cli_checkpoint
+
+    cli_checkpoint.build(base, folder, layout.value, dtype.value, revision, json)
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(help="A merged model.")],
+    base: Annotated[str, typer.Option(help="The base that it was made from.")] = "Qwen/Qwen3.5-2B",
+    weights: Annotated[bool, typer.Option("--weights", help="Compare weights only; run no model.")] = False,
+    json: Json = False,
+) -> None:
+    """Say whether a merged model still is its base: weights, hidden dims and distributions on text."""
+    from qgpu import cli_checkpoint
+
+    cli_checkpoint.verify(folder, base, weights, json)
+
+
 @app.command()
 def prove(
     file: Annotated[Path | None, typer.Argument(help="A network file. The bare model if none is named.")] = None,

@@ -32,7 +32,8 @@ def _main() -> None:
     LIST.write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
     for level in LEVELS:
         print(f"==== {level}\n{grouped(outcome for outcome in outcomes if outcome.level == level)}\n")
-    print(f"{len(lines)} refused of {len(outcomes)}; broken: {', '.join(o.kernel for o in broken) or 'none'}")
+    names = ", ".join(outcome.kernel for outcome in broken) or "none"
+    print(f"{len(outcomes)} outcomes, {len(lines)} refused, broken: {names}")
 
 
 if __name__ == "__main__":

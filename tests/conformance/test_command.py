@@ -41,9 +41,13 @@ def test_unknown_kernels_are_named() -> None:
 
 REFUSAL = """a.cu: kernel k holds 2 things this machine cannot run:
   a.cu:5 (PTX line 30): @%p1 shfl.sync.bfly.b32 %r1, %r2, 16, 31, -1;
+    x += __shfl_xor_sync(ALL, x, 16);
     shuffles are not there
   a.cu:6 (PTX line 31): {.reg .pred p; setp.lt.s64 p, %rd1, %rd2;}
-    64-bit arithmetic is not there"""
+    64-bit arithmetic is not there
+b.cu: kernel other holds 1 thing this machine cannot run:
+  b.cu:7 (PTX line 99): cnot.b32 %r1, %r2;
+    this instruction is not there"""
 
 
 def test_refusals_are_grouped_by_what_is_missing() -> None:

@@ -29,7 +29,7 @@ def word(rng: Random) -> int:
 def _fields(rng: Random, index: int, count: int) -> dict[str, int | str]:
     register = lambda: rng.randrange(16)  # noqa: E731
     parameter = lambda: rng.randrange(0, FIRST_PARAM + 8)  # noqa: E731
-    specials = ("zero", "tid.x", "tid.y", "tid.z", "laneid")
+    specials = encoding.CHOICES["x"]
     f: dict[str, int | str] = {
         "ra": register(), "rb": register(), "rc": register(), "imm": rng.choice((rng.randrange(-40, 40), rng.randrange(-32768, 32768))),  # noqa: E501
         "pa": parameter(), "pq": parameter(), "pt": parameter(), "x": rng.choice(specials), "y": rng.choice(("ctaid.x", "ctaid.y", "ctaid.z")),  # noqa: E501
@@ -102,7 +102,9 @@ def straight(rng: Random, count: int) -> Launch:
             fields |= {"a_sel": "P", "pa": FIRST_PARAM, "b_sel": "X", "x": "tid.x", "alu_a": "add", "load_wide": 0}
         if store != "none":
             fields |= {"sa_sel": "T", "pt": FIRST_PARAM + rng.randrange(2), "sb_sel": rng.choice(("zero", "BS"))}
-            fields |= {"b_sel": "X", "store_wide": 0} | ({} if load != "none" else {"x": rng.choice(("tid.x", "laneid"))})
+            fields |= {"b_sel": "X", "store_wide": 0}
+            if load == "none":
+                fields["x"] = rng.choice(("tid.x", "laneid"))
         if load != "none" or store != "none":
             size = max(LOAD_BYTES[str(load)], STORE_BYTES[str(store)])
             fields["b_shift"] = shift_of(size) + (rng.random() < 0.2 and size < 8)

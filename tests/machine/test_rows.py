@@ -150,7 +150,9 @@ class Case:
             quarters = {1: (0,), 2: (0, 2), 3: (0, 1, 2), 4: (0, 1, 2, 3)}[len(payloads)]
             now = {f"b{i}": w for i, w in enumerate(self.b)}
             for place in range(len(payloads) + 1):
-                token = here | {"position": 1 << place} | (now | {"mem": 1, "row": low | high << 32} if not place else {})
+                token = here | {"position": 1 << place}
+                if place == 0:
+                    token |= now | {"mem": 1, "row": low | high << 32}
                 done = place == len(payloads)
                 shown = {} if done else {"payload": payloads[place]}
                 self.emit(token, data=new, ends=int(done), quarter=0 if done else 1 << quarters[place], **shown,

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from qgpu.conformance import nvrtc
-from qgpu.conformance.levels import Outcome, available, difference
+from qgpu.conformance.levels import Outcome, available, difference, ptx_file
 from qgpu.conformance.oracle import expected
 from qgpu.conformance.table import Row
 from qgpu.cuda.compile import FLAGS, HEADER, INCLUDE, find_compiler
@@ -101,7 +100,7 @@ def load_driver(names: Sequence[str] = ()) -> ctypes.CDLL:
 def ptx_of(path: Path, compiler: str) -> str:
     """PTX with 64-bit addresses: GPUs take no other any more. CompileError if it does not compile."""
     if compiler == "nvrtc":
-        return nvrtc.ptx_file(path).read_text(encoding="utf-8")
+        return ptx_file(path, compiler).read_text(encoding="utf-8")
     flags = [flag for flag in FLAGS if flag != "-m32"]
     ours = [f"--cuda-path={INCLUDE}", "-isystem", str(INCLUDE), "-include", str(HEADER), "-iquote", str(path.parent)]
     command = [*find_compiler().command, *flags, *ours, str(path), "-o", "-"]

@@ -6,17 +6,19 @@ and ``transformers``. Whatever happens is an outcome with a status; nothing is s
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from qgpu.conformance import nvrtc
 from qgpu.conformance.oracle import expected
-from qgpu.conformance.table import Row
-from qgpu.cuda import evaluate
-from qgpu.cuda.compile import PtxText, ptx_of_file
+from qgpu.conformance.table import Row, source_text
+from qgpu.cuda import evaluate, nvrtc
+from qgpu.cuda.cache import cache_directory, content_key
+from qgpu.cuda.compile import find_compiler, ptx_of_file
 from qgpu.cuda.frontend import translate
 from qgpu.cuda.ir import Function
 from qgpu.cuda.optimize import optimize
@@ -93,26 +95,39 @@ def difference(found: list[Array], wanted: list[Array]) -> str:
 # ---- Compiling ----
 
 
-def ptx_of(one: Row, compiler: str) -> PtxText:
-    """The PTX of a row's file. CompileError also where the compiler is not installed."""
+@cache
+def ptx_file(path: Path, compiler: str) -> Path:
+    """The file that a compiler starts from: the source itself, or PTX that another compiler made of it.
+
+    CompileError also where the compiler is not installed.
+    """
     if compiler == "clang":
-        return ptx_of_file(one.path)
-    path = nvrtc.ptx_file(one.path)
-    return ptx_of_file(path)
+        return path
+    folder = cache_directory()
+    if folder is None:
+        raise CompileError(f"the PTX of {compiler} finds no place: set QGPU_CACHE_DIR to a folder")
+    key = content_key(find_compiler(compiler).version, *nvrtc.OPTIONS, source_text(path))
+    made = folder / compiler / key[:32] / f"{path.stem}.ptx"
+    if not made.exists():
+        text = ptx_of_file(path, compiler).text
+        made.parent.mkdir(parents=True, exist_ok=True)
+        part = made.with_suffix(f".{os.getpid()}")
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, made)
+    return made
 
 
 @cache
 def code_of(one: Row, compiler: str) -> Code:
     """A row's kernel as blocks. Types are left out: the table's arrays may have any, the driver's only some."""
-    path = one.path if compiler == "clang" else nvrtc.ptx_file(one.path)
-    code = code_of_file(path, one.kernel)
+    code = code_of_file(ptx_file(one.path, compiler), one.kernel)
     bare = tuple(replace(part, element=None, text="", pointer=None) for part in code.parameters)
     return replace(code, parameters=bare)
 
 
 @cache
 def function_of(one: Row, compiler: str) -> Function:
-    ptx = ptx_of(one, compiler)
+    ptx = ptx_of_file(ptx_file(one.path, compiler))
     return optimize(translate(parse_ptx(ptx.text, ptx.file), one.kernel))
 
 
@@ -126,8 +141,19 @@ def registers_of(program: Program) -> int:
 
 
 @cache
+def _opened(level: str) -> Device | QgpuError:
+    try:
+        return Device(level)
+    except QgpuError as error:  # kept as well: it takes long to fail
+        return error
+
+
 def device(level: str) -> Device:
-    return Device(level)
+    """The one device of a level."""
+    found = _opened(level)
+    if isinstance(found, QgpuError):
+        raise found
+    return found
 
 
 def launch(one: Row, on: Device, compiler: str = "clang") -> tuple[list[Array], Launch]:
@@ -199,10 +225,8 @@ def _on_ir(one: Row, start: Outcome) -> tuple[list[Array], Outcome]:
 
 def available(compiler: str) -> str:
     """Why a compiler cannot be used here; empty if it can."""
-    if compiler == "clang":
-        return ""
     try:
-        nvrtc.library()
+        find_compiler(None if compiler == "clang" else compiler)
     except CompileError as error:
         return str(error)
     return ""

@@ -53,24 +53,36 @@ def record(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-_PLACE = re.compile(r"^  \S+.*?: (?P<what>.+)$")
+_ENTRY = re.compile(r"  \S.*?: (?P<what>.+)")
 _OPCODE = re.compile(r"(?:^|[\s;{])(?P<opcode>[a-z]\w*(?:\.[\w:]+)+)")
 
 
 def causes(message: str) -> list[str]:
-    """What is missing, out of a refusal's text: the instruction without its operands, and the hint below it."""
-    lines = message.splitlines()
-    found = []
-    for above, below in zip(lines, lines[1:], strict=False):
-        place = _PLACE.match(above)
-        if place and below.startswith("    "):
-            opcode = _OPCODE.search(place["what"])
-            found.append(f"{opcode['opcode'] if opcode else place['what'].split()[0]}: {below.strip()}")
-    if not found:
-        found = [re.sub(r"\d+", "N", text) for text in lines if "the circuits have no" in text] or [
-            re.sub(r"\d+", "N", " ".join(message.split()))[:200]
-        ]
-    return found
+    """What is missing, out of a refusal's text: an instruction without its operands, and the hint about it.
+
+    An entry is the instruction with its place, the source line where it is known, and the hint. Only what is said of
+    the first kernel counts: the others of its file follow.
+    """
+    found: list[str] = []
+    opcode = ""
+    for number, line in enumerate(message.splitlines()):
+        entry = _ENTRY.fullmatch(line) if line[2:3].strip() else None
+        if number and not line.startswith("  "):
+            break
+        if entry:
+            name = _OPCODE.search(entry["what"])
+            opcode = name["opcode"] if name else entry["what"].split()[0]
+            found.append("")
+        elif opcode and line.startswith("    "):
+            found[-1] = f"{opcode}: {line.strip()}"
+    if found:
+        return list(filter(None, found))
+    absent = [line.split("the circuits have")[-1] for line in message.splitlines() if "the circuits have no" in line]
+    return [f"the circuits have{text}" for text in absent] or [_numberless(message)]
+
+
+def _numberless(message: str) -> str:
+    return re.sub(r"\d+", "N", " ".join(message.split()))[:200]
 
 
 def grouped(outcomes: Iterable[Outcome]) -> str:

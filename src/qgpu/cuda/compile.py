@@ -205,7 +205,7 @@ def _only_the_users(diagnostics: str) -> str:
 @cache
 def header_text() -> str:
     """All of our own headers as one text: part of every key, so that a change of theirs compiles anew."""
-    files = [HEADER, *sorted(path for path in INCLUDE.iterdir() if path.is_file())]
+    files = [*sorted(PACKAGE.glob("*.cuh")), *sorted(path for path in INCLUDE.iterdir() if path.is_file())]
     return "\n".join(f"{path.name}\n{path.read_text(encoding='utf-8')}" for path in files)
 
 

@@ -70,10 +70,11 @@ def memory_errors(cell: MemoryCell, error: Sequence[float], scale: float) -> dic
     """By output, without what its dim held before: the stored bit's own error, that of the others once more through the
     shared norm, the gate's, and the read-out's."""
     shared = 2 * sum(spread(arg.terms, error) for arg in cell.write.enable) if cell.gather else 0.0
+    shared += 2 * max(sum(spread(arg.terms, error) for arg in column.where) for column in cell.columns)
     worst = max(spread(column.data.terms, error) for column in cell.columns) + shared
     read = READ_ERROR + scale + (2.0 ** len(cell.write.address) / GATHER_RATIO if cell.gather else 0.0)
-    gates = [spread(column.select.terms, error) if column.select is not None else 0.0 for column in cell.columns]
-    own = [spread(column.data.terms, error) + shared + worst + read for column in cell.columns]
+    gates = [c.weight * spread(c.select.terms, error) if c.select is not None else 0.0 for c in cell.columns]
+    own = [c.weight * (spread(c.data.terms, error) + shared + worst + read) for c in cell.columns]
     return {
         out: sum(gates[number] for number in columns)
         + sum(max(own[number] for number in case) for case in select_cases(cell, columns))

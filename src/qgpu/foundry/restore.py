@@ -69,7 +69,8 @@ class _Walk:
         # a bit's own error, that of the others through the shared norm, and the gate's; all that drive a signal share
         room = min((self._room(out) for out in outs), default=1.0)
         if cell.gather:
-            self._limit([arg for column in cell.columns for arg in (column.data, *cell.write.enable)], room)
+            for column in cell.columns:
+                self._limit([column.data, *column.where, *cell.write.enable], room)
         known: dict[Affine, Affine] = {}
         columns = tuple(
             replace(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from qgpu.circuit.builder import Builder
-from qgpu.circuit.ir import Expr, total
+from qgpu.circuit.ir import Expr, constant, total
 from qgpu.circuit.tables import Table
 from qgpu.circuit.word import Word
 from qgpu.machine.gates import any_of, equals
@@ -20,8 +20,9 @@ from qgpu.machine.parts import Bits
 
 Terms = list[tuple[Expr, Table]]
 
-EDGES = (0, 6, 12, 17, 22, 27, 32)
-"""Groups of a word: six bits at most, so that a gated difference of two groups is exact in bfloat16."""
+GROUP = 4  # bits: so that gated tables of two groups are exact in bfloat16 even as steps
+GROUPS = tuple(range(0, 32, GROUP))
+FULL = (1 << GROUP) - 1
 
 BITWISE = {"and": (0, 0, 1), "or": (0, 1, 1), "xor": (0, 1, 0)}
 
@@ -49,36 +50,37 @@ def modified(
     with b.scope("modify"):
         low, high = changed
         signed = (is_["min.s"] + is_["max.s"]).assume(0, 1)
-        signed_low = b.and_("signed.low", signed, ~high)
+        # what gates a table is one signal, so that its weight is small
+        orders = (~is_["add"] - signed).assume(0, 1)
+        turned = b.and_("turned0", signed, ~high), b.buffer("turned1", signed)
+        plain = any_of(b, "plain0", (orders,), (signed, high)), b.buffer("plain1", orders)
         chains = [
-            _chain(b, f"word{w}", is_["add"], turned, old[32 * w : 32 * w + 32], row[32 * w : 32 * w + 32])
-            for w, turned in enumerate((signed_low, signed))
+            _chain(b, f"word{w}", is_["add"], plain[w], turned[w], old[32 * w : 32 * w + 32], row[32 * w : 32 * w + 32])
+            for w in range(2)
         ]
         zero = b.nor("old.zero", old)
+        carries = _steps(b, is_, changed, old)
         words = []
         for w in range(2):
             with b.scope(f"word{w}"):
                 part = slice(32 * w, 32 * w + 32)
-                words.append(_word(b, is_, hit, zero, w, changed, chains, old[part], row[part]))
+                words.append(_word(b, is_, hit, zero, w, changed, chains, carries, old[part], row[part]))
         return words[0] + words[1]
 
 
-def _chain(b: Builder, name: str, adds: Expr, turned: Expr, old: Word, row: Word) -> Chain:
-    """One level. ``turned``: the order is that of signed numbers (never while it adds)."""
+def _chain(b: Builder, name: str, adds: Expr, plain: Expr, turned: Expr, old: Word, row: Word) -> Chain:
+    """One level. Where it does not add, the order is that of signed numbers (``turned``) or of unsigned ones."""
     up, through = [], []
     with b.scope(name):
-        for j, (start, end) in enumerate(zip(EDGES, EDGES[1:], strict=False)):
-            x, y, full = old[start:end], row[start:end], (1 << end - start) - 1
+        for j, start in enumerate(GROUPS):
+            x, y = old[start : start + GROUP], row[start : start + GROUP]
             count, difference = x.value + y.value, x.value - y.value
             orders: list[tuple[Expr, Expr]] = [(~adds, difference)]
-            if end == EDGES[-1]:
-                weight = 1 << end - start
-                orders = [((~adds - turned).assume(0, 1), difference),
-                          (turned, difference - (x.sign - y.sign) * weight)]  # fmt: skip
+            if start == GROUPS[-1]:
+                orders = [(plain, difference), (turned, difference - (x.sign - y.sign) * (FULL + 1))]
             terms = {
-                "up": b.gated(adds, count, lambda n, full=full: int(n > full)),  # type: ignore[misc]
-                "through": b.gated(adds, count, equals(full)),
-            }
+                "up": b.gated(adds, count, lambda n: int(n > FULL)), "through": b.gated(adds, count, equals(FULL)),
+            }  # fmt: skip
             for condition, order in orders:
                 terms["up"] += b.gated(condition, order, lambda n: int(n > 0))
                 terms["through"] += b.gated(condition, order, equals(0))
@@ -88,13 +90,26 @@ def _chain(b: Builder, name: str, adds: Expr, turned: Expr, old: Word, row: Word
     return Chain(up, through)
 
 
+def _steps(b: Builder, is_: Mapping[str, Expr], changed: Sequence[Expr], old: Word) -> list[Expr]:
+    """What comes into each group of the changed word if 1 is added to the old value (inc), or to its complement (dec):
+    all lower bits are 1. Two levels."""
+    full, carries = [], [constant(1)]
+    for j, start in enumerate(GROUPS[:-1]):
+        words = [old[32 * w + start : 32 * w + start + GROUP] for w in range(2)]
+        cases = [(is_["inc"], here, *word) for here, word in zip(changed, words, strict=True)]
+        cases += [(is_["dec"], here, *~word) for here, word in zip(changed, words, strict=True)]
+        full.append(any_of(b, f"full{j}", *cases))
+        carries.append(b.and_(f"step{j}", *full))
+    return carries
+
+
 def _and(*bits: Expr, sign: int = 1) -> tuple[Expr, Table]:
     return total(bits), {len(bits): sign}
 
 
 def _word(
     b: Builder, is_: Mapping[str, Expr], hit: Expr, zero: Expr, w: int, changed: Sequence[Expr],
-    chains: Sequence[Chain], old: Word, row: Word,
+    chains: Sequence[Chain], carries: Sequence[Expr], old: Word, row: Word,
 ) -> Word:  # fmt: skip
     """Word w of the result. Two levels."""
     here, other = changed[w], changed[1 - w]
@@ -125,25 +140,19 @@ def _word(
     bitwise = {name: b.and_(f"take.{name}", here, is_[name]) for name in BITWISE}
     adds = b.and_("take.sum", here, is_["add"])
     bits: list[Expr] = []
-    for j, (start, end) in enumerate(zip(EDGES, EDGES[1:], strict=False)):
+    for j, start in enumerate(GROUPS):
         ways = [tuple(case) for case in chains[w].cases(j)]
         if w:
             ways += [(*both, *case, *high.through[:j]) for case in low.cases()]
         carry = any_of(b, f"carry{j}", *ways) if ways else total([])
-        for i in range(start, end):
-            below = (old[start : i + 1].value + row[start : i + 1].value) + carry
+        for i in range(start, start + GROUP):
+            x, y = old[start : i + 1], row[start : i + 1]
+            place = i - start
             terms = [_and(choice["row"], row[i]), _and(choice["old"], old[i])]
-            terms += b.gated(adds, below, lambda n, k=i - start: n >> k & 1)  # type: ignore[misc]
+            terms += b.gated(adds, x.value + y.value + carry, lambda n, k=place: n >> k & 1)  # type: ignore[misc]
+            terms += b.gated(choice["up"], x.value + carries[j], lambda n, k=place: n >> k & 1)  # type: ignore[misc]
+            terms += b.gated(choice["down"], (~x).value + carries[j], lambda n, k=place: ~n >> k & 1)  # type: ignore[misc]
             for name, table in BITWISE.items():
                 terms += b.gated(bitwise[name], old[i] + row[i], table)
-            terms += _counted(b, choice["up"], old, i, 0) + _counted(b, choice["down"], ~old, i, 1)
             bits.append(b.sum_of(f"bit{i}", terms, 0, 1))
     return Word(b.path(""), tuple(bits))
-
-
-def _counted(b: Builder, condition: Expr, word: Word, i: int, inverted: int) -> Terms:
-    """Bit i of word + 1 where ``condition`` is 1, complemented if ``inverted``: it flips if all lower bits are 1."""
-    full = i + 1
-    return b.gated(
-        condition, total(word.bits[:i]) + word[i] * full, lambda n: int(i <= n <= 2 * i) ^ inverted
-    )  # fmt: skip

@@ -23,8 +23,9 @@ ADDRESS_BITS = tokens.MEMORY_BYTES.bit_length() - 1
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """How much a block's loads, or its stores, touch: ``bytes[n]``: 1 if it is n bytes (1, 2, 4 or 8); ``any``: if it is
-    one of them; ``granule[n]``: 1 if n (2, 4, 8 or 16) must divide the address. All zero where there is no access."""
+    """How much a block's loads, or its stores, touch: ``bytes[n]``: 1 if it is n bytes (1, 2, 4 or 8); ``any``: if it
+    is one of them; ``granule[n]``: 1 if n (2, 4, 8 or 16) must divide the address. All zero where nothing is
+    touched."""
 
     bytes: Mapping[int, Expr]
     any: Expr

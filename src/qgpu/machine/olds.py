@@ -27,11 +27,10 @@ def old_values(
 ) -> Form:  # fmt: skip
     """``execute``, ``names``: 1 at EXEC, and at MEM or READ. ``c[lane]``: C at an EXEC, zero at MEM; ``row`` (64): the
     row that a MEM names. ``mine``: the token belongs to the old value's destination; there the selected halves are
-    added to ``out`` (low and high, buses). Adds to ``high_word`` (32 buses) the turn's C. Two levels after ``turn``'s first one before the words are kept, and
-    two after them."""
+    added to ``out`` (low and high, buses). Adds to ``high_word`` (32 buses) the turn's C. After the first level of
+    ``turn`` one before the words are kept, and two after them."""
     with b.scope("old"):
-        first = (total(turn.lane) - turn.second).assume(0, 1)
-        words = (first, row[:32]), (turn.second, row[32:])
+        words = (turn.first, row[:32]), (turn.second, row[32:])
         word = b.mux("word", list(words))
         terms: list[tuple[Expr, Table]] = []
         for here, found in words:
@@ -76,9 +75,7 @@ def old_values(
 def _counted(b: Builder, data: Word, select: Expr, counts: Sequence[Expr], own: Expr) -> None:
     """Adds a lane's word to the counts, a bit each."""
     fields = [Field(f"bit{k}", Word("bit", (bit,)), select=select) for k, bit in enumerate(data)]
-    # a count is no bit, but only what it is added to is said here
-    into = {f"bit{k}": Word("count", (count.assume(0, 1),)) for k, count in enumerate(counts)}
-    b.memory("counted", fields, Port((), (own,)), Port(()), into=into)
+    b.memory("counted", fields, Port((), (own,)), Port(()), into={f"bit{k}": bus for k, bus in enumerate(counts)})
 
 
 def swap_hit(

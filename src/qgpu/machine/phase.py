@@ -21,8 +21,8 @@ class Phase:
     values are. ``first_data``, ``second_of_two``, ``second_of_more``: first and second DATA of a destination in a short
     form, for a mask of two lanes and for others; ``surely_last``: the last DATA, whatever the values are.
     ``first``: a DATA of the first destination, ``first_alone`` if there is no second one, else ``first_of_two``;
-    ``further``: a DATA of the last destination that the block can have, but not its first; ``second_before_old``: of the
-    second one, if an old value may follow. At MEM and its DATA: ``row_alone`` if no destination follows the rows,
+    ``further``: a DATA of the last destination that the block can have, but not its first; ``second_before_old``: of
+    the second one, if an old value may follow. At MEM and its DATA: ``row_alone`` if no destination follows the rows,
     ``row_before_second``, ``row_before_old`` if one does. ``bar``: BAR.
 
     ``first_register``: of the first destination. ``at``: see Context.

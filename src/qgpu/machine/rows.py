@@ -7,7 +7,6 @@ says from the row what follows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qgpu.circuit import words as w

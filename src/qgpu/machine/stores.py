@@ -93,8 +93,9 @@ def keep(
 @dataclass(frozen=True, eq=False)
 class Turn:
     """What the marker's MEM writes; all zero after other markers. ``data[i][w][place]``: byte place[1] of lane i's data
-    goes to byte place[0] of word w (see PLACES); ``high[i]``: lane i's second word is the high word. ``kept[p]``: byte p
-    of the row stays as it was. ``changed[w]``: an atomic changes word w. ``second``: the lane's own access is to the
+    goes to byte place[0] of word w (see PLACES); ``high[i]``: lane i's second word is the high word. ``kept[p]``: byte
+    p of the row stays as it was. ``changed[w]``: an atomic changes word w. ``first``,
+    ``second``: the lane's own bytes begin in the low word or the high one. ``lane``: one-hot.
 
     ``next`` (one-hot): the lane of the next MEM: after a MEM the first above its lane, else the first of all.
     """
@@ -104,6 +105,7 @@ class Turn:
     high: Bits
     kept: Bits
     changed: Sequence[Expr]
+    first: Expr
     second: Expr
     next: Bits
 
@@ -135,7 +137,10 @@ def turn(b: Builder, kept: Kept, lane: Bits) -> Turn:
             mine.append(b.sum_of(f"mine{i}", terms, 0, 1))
             before = [(kept.store[j], kept.together[j, i]) for j in range(i)]
             issue.append(b.sum_of(f"issue{i}", _unless([kept.store[i]], before), 0, 1))
-        second = any_of(b, "second", *((lane[i], kept.offset[i][2]) for i in range(4)))
+        first, second = (
+            any_of(b, name, *((lane[i], kept.offset[i][2] if w else ~kept.offset[i][2]) for i in range(4)))
+            for w, name in enumerate(("first", "second"))
+        )
         data = [[_placed(b, f"lane{i}.word{w}", mine[i], kept, i, w) for w in range(2)] for i in range(4)]
         high = [b.and_(f"lane{i}.high", mine[i], kept.eight) for i in range(4)]
         changed = [
@@ -143,11 +148,7 @@ def turn(b: Builder, kept: Kept, lane: Bits) -> Turn:
                                        for i in range(4)), *([(kept.is_atomic, kept.eight, any_lane)] if w else []))
             for w in range(2)
         ]  # fmt: skip
-        stays = [
-            ~total([*(data[i][p // 4][place] for i in range(4) for place in PLACES if place[0] == p % 4),
-                    *(high if p >= 4 else ())]).assume(0, 1)
-            for p in range(8)
-        ]  # fmt: skip
+        stays = [_stays(b, f"stays{p}", mine, kept, p) for p in range(8)]
         following = []
         for i in range(4):
             terms = [(total([~any_lane, kept.store[i], *(~kept.store[j] for j in range(i))]), {i + 2: 1})]
@@ -155,7 +156,7 @@ def turn(b: Builder, kept: Kept, lane: Bits) -> Turn:
                 between = [~issue[k] for k in range(j + 1, i)]
                 terms.append((total([lane[j], issue[i], *between]), {len(between) + 2: 1}))
             following.append(b.sum_of(f"next{i}", terms, 0, 1))
-        return Turn(lane, data, high, stays, changed, second, following)
+        return Turn(lane, data, high, stays, changed, first, second, following)
 
 
 def _placed(b: Builder, name: str, mine: Expr, kept: Kept, lane: int, word: int) -> dict[Pair, Expr]:
@@ -168,6 +169,17 @@ def _placed(b: Builder, name: str, mine: Expr, kept: Kept, lane: int, word: int)
     }  # fmt: skip
     gates = {place: b.and_(f"{name}.to{place[0]}.from{place[1]}", *here, *more) for place, more in needs.items()}
     return {**gates, (3, 3): gates[2, 2]}
+
+
+def _stays(b: Builder, name: str, mine: Bits, kept: Kept, byte: int) -> Expr:
+    """1 if no lane of the turn writes a byte of the row. The size makes offset bits zero and says as much as they."""
+    terms: Terms = [(total([]), {0: 1})]
+    for i, offset in enumerate(kept.offset):
+        sizes = (kept.two_up, kept.four_up, kept.eight)
+        pairs = enumerate(zip(offset, sizes, strict=True))
+        bits = [(place + n).assume(0, 1) if byte >> k & 1 else ~place for k, (place, n) in pairs]
+        terms.append((total([mine[i], *bits]), {4: -1}))
+    return b.sum_of(name, terms, 0, 1)
 
 
 def placed(b: Builder, execute: Expr, turn: Turn, data: Sequence[Word], row: Word) -> None:
