@@ -58,6 +58,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 Grid = Annotated[str | None, typer.Option(help="CTAs in the grid: X, XxY or XxYxZ.")]
 Cta = Annotated[str | None, typer.Option(help="Threads in a CTA (a CUDA thread block): X, XxY or XxYxZ.")]
 KernelName = Annotated[str | None, typer.Option("--kernel", help="The kernel, where the file has several.")]
+CompilerName = Annotated[
+    str | None, typer.Option("--compiler", help="ziglang (the usual one), clang or nvrtc: what compiles CUDA C.")
+]
 File = Annotated[Path, typer.Argument(help="A .cu or .ptx file, or a stock kernel by its name, such as dot.")]
 
 
@@ -90,6 +93,8 @@ def run(
     grid: Grid = "1",
     block: Cta = "1",
     kernel: KernelName = None,
+    shared: Annotated[int, typer.Option(min=0, help="Bytes of dynamic shared memory.")] = 0,
+    compiler: CompilerName = None,
     engine: Engine = EngineName.native,
     dtype: Type = None,
     check: Check = False,
@@ -104,24 +109,26 @@ def run(
     from qgpu import cli_run
 
     options = cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json)
-    cli_run.run(file, kernel, arguments or [], grid or "1", block or "1", trace, options)
+    cli_run.run(file, kernel, arguments or [], grid or "1", block or "1", trace, options, shared, compiler)
 
 
 @app.command()
-def ptx(file: File) -> None:
+def ptx(file: File, compiler: CompilerName = None) -> None:
     """Compile CUDA C and print its PTX."""
     from qgpu.cuda.compile import ptx_of_file
     from qgpu.driver.stock import resolve
 
-    typer.echo(ptx_of_file(resolve(file)).text.rstrip("\n"))
+    typer.echo(ptx_of_file(resolve(file), compiler).text.rstrip("\n"))
 
 
 @app.command()
-def asm(file: File, kernel: KernelName = None, grid: Grid = None, block: Cta = None) -> None:
+def asm(
+    file: File, kernel: KernelName = None, grid: Grid = None, block: Cta = None, compiler: CompilerName = None
+) -> None:
     """Compile a kernel and print the machine's blocks: those for any launch, or for a launch of the sizes given."""
     from qgpu import cli_run
 
-    cli_run.assembly(file, kernel, grid, block)
+    cli_run.assembly(file, kernel, grid, block, compiler)
 
 
 @app.command()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +59,24 @@ EXACT = {
 def test_sums_are_numpys(name: str) -> None:
     exact = EXACT[name](*(array.astype(object) for array in TABLE[name].arrays))
     assert [int(x) % 2**32 for x in exact] == [int(x) % 2**32 for x in expected(TABLE[name])[2]]
+
+
+def test_well_known_results() -> None:
+    """Where Python's library or the books know the answer."""
+    words = ["the", " ", "quick", " brown ", ""]
+    assert expected(TABLE["crc32_bits"])[2].tolist() == [zlib.crc32(word.encode()) for word in words]
+    line = b"the quick brown fox "
+    assert expected(TABLE["adler_32"])[1].tolist() == [zlib.adler32(line[: 20 - i]) for i in range(4)]
+    encoded = base64.b64encode(TABLE["base64"].arrays[0].tobytes())
+    assert expected(TABLE["base64"])[1].tobytes() == encoded
+    assert expected(TABLE["n_queens"])[1].tolist() == [10]
+    assert expected(TABLE["edit_distance"])[2].tolist() == [8]
+    assert expected(TABLE["power_modulo"])[2].tolist() == [
+        pow(base, exponent, 4294967291) for base, exponent in ((2, 10), (123456789, 5), (65537, 3))
+    ]
+    assert np.flatnonzero(expected(TABLE["sieve"])[0][2:] == 0)[:10].tolist() == [0, 1, 3, 5, 9, 11, 15, 17, 21, 27]
+    array = TABLE["sort_bitonic_warp"].arrays[0]
+    assert expected(TABLE["sort_bitonic_warp"])[0].tolist() == sorted(array.tolist())
 
 
 def test_barriers_and_shared_memory(tmp_path: Path) -> None:

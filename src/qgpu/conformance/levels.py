@@ -27,6 +27,7 @@ from qgpu.driver.arrays import DeviceArray
 from qgpu.driver.device import Device
 from qgpu.driver.kernel import Code, Kernel, code_of_file
 from qgpu.driver.launch import Launch
+from qgpu.driver.memory import ALIGNMENT
 from qgpu.errors import CompileError, LaunchError, MemoryFullError, QgpuError, UnsupportedError
 from qgpu.isa.program import Program
 
@@ -35,8 +36,6 @@ Array = np.ndarray[Any, Any]
 LEVELS = ("ir", "interpreter", "native", "transformers")
 COMPILERS = ("clang", "nvrtc")
 MAX_TOKENS = 1_000_000
-ALIGNMENT = 16
-"""Bytes that arrays are aligned to: what vectors of four words need."""
 
 
 @dataclass(frozen=True)
@@ -159,9 +158,7 @@ def device(level: str) -> Device:
 def launch(one: Row, on: Device, compiler: str = "clang") -> tuple[list[Array], Launch]:
     """A row's arrays after its launch on a device, and the launch. Every token of an engine is checked against the
     interpreter's. Raises what the driver does."""
-    values, kept = [], []
-    for argument in one.arguments:
-        values.append(_place(on, argument, kept) if isinstance(argument, np.ndarray) else argument)
+    values = [_place(on, argument) if isinstance(argument, np.ndarray) else argument for argument in one.arguments]
     kernel = Kernel(on, code_of(one, compiler))[one.grid, one.cta]
     done = kernel(*values, max_tokens=MAX_TOKENS, check=on.engine != "interpreter")
     placed = [value for value in values if isinstance(value, DeviceArray)]
@@ -181,16 +178,9 @@ def _on_device(one: Row, start: Outcome) -> tuple[list[Array], Outcome]:
     )
 
 
-def _place(on: Device, argument: Array, kept: list[DeviceArray]) -> DeviceArray:
-    """An array of any type on the device, as words, aligned; ``kept`` holds what must live until the launch is over."""
-    data = np.frombuffer(argument.tobytes() + bytes(-argument.nbytes % 4), np.uint32)
-    while True:
-        array = on.array(data)
-        kept.append(array)
-        if array.address % ALIGNMENT == 0:
-            return array
-        array.free()
-        kept.append(on.zeros(3))  # the driver aligns to 8: three words and the gap behind them move the next one
+def _place(on: Device, argument: Array) -> DeviceArray:
+    """An array of any type on the device, as words."""
+    return on.array(np.frombuffer(argument.tobytes() + bytes(-argument.nbytes % 4), np.uint32))
 
 
 def _taken(array: DeviceArray, like: Array) -> Array:

@@ -22,7 +22,7 @@ KERNELS = Path(__file__).parent / "kernels"
 HEADERS = ("ptx.cuh",)
 """What kernels of the table include; part of every source."""
 
-THEMES = ("stock", "instructions", "warps", "memory")
+THEMES = ("stock", "instructions", "warps", "memory", "control", "algorithms")
 """The modules ``rows_*`` beside this one, each with a list ROWS."""
 
 

@@ -45,7 +45,8 @@ __QGPU__ int __ffs(unsigned x) { return x ? 32 - __clz(x & (0u - x)) : 0; }
 __QGPU__ int __ffsll(unsigned long long x) { return x ? 64 - __clzll(x & (0ull - x)) : 0; }
 __QGPU__ unsigned __brev(unsigned x) { return __builtin_bitreverse32(x); }
 __QGPU__ unsigned long long __brevll(unsigned long long x) { return __builtin_bitreverse64(x); }
-__QGPU__ unsigned __byte_perm(unsigned x, unsigned y, unsigned s) { return __nvvm_prmt(x, y, s); }
+// Of each nibble of s the top bit, which prmt has a use for, counts for nothing here.
+__QGPU__ unsigned __byte_perm(unsigned x, unsigned y, unsigned s) { return __nvvm_prmt(x, y, s & 0x7777); }
 __QGPU__ int __mulhi(int a, int b) { return __nvvm_mulhi_i(a, b); }
 __QGPU__ unsigned __umulhi(unsigned a, unsigned b) { return __nvvm_mulhi_ui(a, b); }
 __QGPU__ long long __mul64hi(long long a, long long b) { return __nvvm_mulhi_ll(a, b); }

@@ -42,7 +42,8 @@ from .numbers import (
     WIPE_DT_BIAS,
     WIPE_RATE,
 )
-from .schedule import DELAYS_A_HEAD, Schedule
+from .plan import DELAYS_A_HEAD
+from .schedule import Schedule
 from .weights import Array, SparseBuilder
 
 NOW = 3  # the convolution's tap for the present token

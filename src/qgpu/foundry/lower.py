@@ -40,25 +40,26 @@ class LoweredSum:
 @dataclass(frozen=True, eq=False)
 class Lowered:
     """``rows``: all different neurons; ``sums``: by cell number; ``error``: by signal, in float32 activations, of which
-    ``allowance.clear`` is for what the signal's dim held before."""
+    ``allowance.clear`` is for what the signal's dim held before; ``bears``: what its readers bear."""
 
     netlist: Netlist
     rows: tuple[Row, ...]
     sums: Mapping[int, LoweredSum]
     error: tuple[float, ...]
+    bears: tuple[float, ...]
     allowance: Allowance
 
 
-def lower(netlist: Netlist, allowance: Allowance | None = None) -> Lowered:
-    """Rows and forms for every Sum. Raises
-    FoundryError where no form is exact."""
+def lower(netlist: Netlist, allowance: Allowance | None = None, restoring: bool = True) -> Lowered:
+    """Rows and forms for every Sum. ``restoring``: whether levels may be added (see ``restore``). Raises FoundryError
+    where no form is exact."""
     allowance = allowance or Allowance()
-    netlist, bears = restore(netlist, allowance)
+    netlist, bears = restore(netlist, allowance, restoring)
     lowering = _Lowering(netlist, allowance, bears)
     lowering.run()
     if lowering.faults:
         raise FoundryError(netlist.name, "lowering", list(dict.fromkeys(lowering.faults)))
-    return Lowered(netlist, tuple(lowering.row_ids), lowering.sums, tuple(lowering.error), allowance)
+    return Lowered(netlist, tuple(lowering.row_ids), lowering.sums, tuple(lowering.error), tuple(bears), allowance)
 
 
 def delay_error(cell: DelayCell, error: Sequence[float], scale: float) -> float:

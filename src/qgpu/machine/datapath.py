@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr
 from qgpu.circuit.word import Word
+from qgpu.machine.address import ADDRESS_BITS, store_address
 from qgpu.machine.alu import alu_a, condition, late
-from qgpu.machine.faults import ADDRESS_BITS, access_fault, first_fault, sizes
+from qgpu.machine.faults import access_fault, first_fault, sizes
 from qgpu.machine.loads import BYTES as LOAD_BYTES
 from qgpu.machine.loads import load_value
 from qgpu.machine.operands import decoded, literals, operands
@@ -41,7 +41,7 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
     for i in range(4):
         result = alu_a(b, f"alu.a.lane{i}", ops.a[i], ops.bs[i], a_op)
         r.append(buffered(b, f"r.lane{i}", result))
-        s.append(w.add(b, f"store.address.lane{i}", ops.base[i], ops.offset[i]))
+        s.append(store_address(b, f"store.address.lane{i}", ops.store[i]))
         # Four ports take four layers; the lanes whose port comes later keep their address for it
         address = result if i < 2 else r[i]
         lower, upper = load_row(b, ctx, writes, i, address, load_size.any)

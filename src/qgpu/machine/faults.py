@@ -15,10 +15,9 @@ from qgpu.circuit.ir import Expr, total
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
 from qgpu.isa import tokens
+from qgpu.machine.address import ADDRESS_BITS
 from qgpu.machine.gates import any_of
 from qgpu.machine.parts import Bits, Context
-
-ADDRESS_BITS = tokens.MEMORY_BYTES.bit_length() - 1
 
 
 @dataclass(frozen=True, eq=False)

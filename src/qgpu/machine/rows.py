@@ -14,8 +14,8 @@ from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr, total
 from qgpu.circuit.word import Word
 from qgpu.isa import encoding
+from qgpu.machine.address import ADDRESS_BITS
 from qgpu.machine.atomics import modified
-from qgpu.machine.faults import ADDRESS_BITS
 from qgpu.machine.olds import old_values, swap_hit
 from qgpu.machine.operands import decoded
 from qgpu.machine.parts import Bits, Context, Datapath
