@@ -19,7 +19,7 @@ from .netlist import Affine, DelayCell, MemoryCell, Netlist, SumCell, driver_cou
 from .numbers import GATHER_RATIO, READ_ERROR, is_bf16
 from .restore import restore
 from .rows import FLAT_LIMIT, KEY_LIMIT, Allowance, Row, any_order_exact, spread
-from .tables import Table, pivots, ramps, steps
+from .tables import Table, pivots, ramps, steps, without_slope
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,7 @@ class _Lowering:
                 self.parts[number] = parts_of(cell)
                 for part in self.parts[number][0]:
                     self.groups.setdefault(part.terms, {})[part.table] = None
+        self.stepped: dict[Terms, bool] = {}
         self.pivot_of: dict[tuple[Terms, bool], dict[Table, int]] = {}
         self.error = [allowance.clear] * len(netlist.names)
         self.drivers = driver_counts(netlist)
@@ -110,7 +111,7 @@ class _Lowering:
         self.row_ids: dict[Row, int] = {}
         self.sums: dict[int, LoweredSum] = {}
         self.faults: list[str] = []
-        self.chooser = Chooser(netlist.lo, netlist.hi, self.error, self._pivot, allowance.scale)
+        self.chooser = Chooser(netlist.lo, netlist.hi, self.error, self._pivot, allowance.scale, self._stepped)
 
     def run(self) -> None:
         netlist = self.netlist
@@ -178,6 +179,23 @@ class _Lowering:
             found = pivots(shapes, steps if stepped else ramps)
             known = self.pivot_of[part.terms, stepped] = dict(zip(shapes, found, strict=True))
         return known[part.table]
+
+    def _stepped(self, terms: Terms) -> bool:
+        """Whether all tables of an integer take no more neurons as steps (and a slope) than as ramps."""
+        known = self.stepped.get(terms)
+        if known is None:
+            counts = []
+            for steep in (False, True):
+                pieces: set[object] = set()
+                for table in self.groups[terms]:
+                    pivot = self._pivot(Part(terms, table), steep)
+                    rest = without_slope(table)[1] if steep else table
+                    found = (steps if steep else ramps)(rest, pivot)[1]
+                    pieces.update((side, position, half) for side, position, _ in found for half in range(1 + steep))
+                    pieces.update(["slope"] if rest != table else [])
+                counts.append(len(pieces))
+            known = self.stepped[terms] = counts[1] <= counts[0]
+        return known
 
 
 def _least(cell: SumCell) -> int:
