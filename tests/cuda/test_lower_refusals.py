@@ -28,8 +28,8 @@ def test_all_faults_at_once():
         compile_source(MANY, "many.cu")
     head, *lines = str(error.value).splitlines()
     assert head == "many.cu: kernel many holds 4 things this machine cannot run:"
-    assert len(lines) == 2 * len(EXPECTED)
-    for (line, instruction, hint), place, advice in zip(EXPECTED, lines[::2], lines[1::2], strict=True):
+    assert len(lines) == 3 * len(EXPECTED)  # the place, the line of the source, the advice
+    for (line, instruction, hint), place, advice in zip(EXPECTED, lines[::3], lines[2::3], strict=True):
         assert re.fullmatch(rf"  many\.cu:{line} \(PTX line \d+\): {re.escape(instruction)} .*;", place)
         assert hint in advice
 

@@ -1,7 +1,8 @@
-"""CUDA C to PTX: finds a clang with the NVPTX back end, runs it, and passes its diagnostics on as the user's own.
+"""CUDA C to PTX: finds a compiler, runs it, and passes its diagnostics on as the user's own.
 
-The clang inside the ``ziglang`` wheel is the default; no CUDA toolkit is needed. A ``.ptx`` file passes through, and a
-``.cu`` file with fresh prebuilt PTX beside it (see `prebuilt_stamp`) needs no compiler at all.
+The clang inside the ``ziglang`` wheel is the default; no CUDA toolkit is needed. Another clang with the NVPTX back end
+or NVRTC will do as well. A ``.ptx`` file passes through, and a ``.cu`` file with fresh prebuilt PTX beside it (see
+`prebuilt_stamp`) needs no compiler at all.
 """
 
 import importlib.util
@@ -10,11 +11,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from qgpu.cuda import nvrtc
 from qgpu.cuda.cache import content_key, load, store
 from qgpu.errors import CompileError
 
@@ -32,16 +34,26 @@ FLAGS = (
     "-mllvm -disable-lsr -mllvm -nvptx-sched4reg -gline-directives-only -ffile-compilation-dir=."
 ).split()
 DIAGNOSTICS = ["-fno-color-diagnostics", "-ferror-limit=20"]
-MINIMUM_CLANG = 22
+MINIMUM_CLANG = 20
+REMEDY = "install the usual one with: pip install ziglang==0.17.1 (or set QGPU_CLANG to a clang with NVPTX)"
 TIMEOUT_SECONDS = 120
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*(include|embed)|__has_(include|embed)", re.MULTILINE)
 _STAMP = "// qgpu-source: "
 
 
+COMPILERS: dict[str, str] = {
+    "ziglang": "the clang inside the ziglang package",
+    "clang": "a clang on the PATH, or the one that QGPU_CLANG names",
+    "nvrtc": "NVRTC, from the package nvidia-cuda-nvrtc-cu12 or a CUDA toolkit",
+}
+"""What can be asked for by name; without a name, the first that is there of QGPU_CLANG, ziglang and clang."""
+
+
 @dataclass(frozen=True)
 class Compiler:
-    """A clang that can be called: ``command`` is what stands before the flags, ``version`` tells it from others."""
+    """A compiler that can be called. ``command``: what stands before clang's flags, empty for NVRTC. ``version``: tells
+    it from others."""
 
     command: tuple[str, ...]
     version: str
@@ -49,39 +61,59 @@ class Compiler:
 
 @dataclass(frozen=True)
 class PtxText:
-    """PTX and where it came from: ``file`` is the name for messages about lines of the PTX itself."""
+    """PTX and where it came from: ``file`` is the name for messages about lines of the PTX itself, ``sources`` the
+    user's texts by name, as far as they are at hand."""
 
     text: str
     file: str
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
-def find_compiler() -> Compiler:
-    """The clang to use: ``QGPU_CLANG`` if set, else the one in ``ziglang``, else ``clang`` on the PATH.
+def find_compiler(name: str | None = None) -> Compiler:
+    """The compiler to use: a row of COMPILERS, or None for the usual one.
 
     Raises CompileError, saying what to install, when there is none.
     """
+    if name is not None and name not in COMPILERS:
+        known = ", ".join(f"{known} ({what})" for known, what in COMPILERS.items())
+        raise CompileError(f"there is no compiler called {name!r}; there are: {known}")
+    if name == "nvrtc":
+        return Compiler((), nvrtc.version())
     chosen = os.environ.get("QGPU_CLANG")
-    if chosen:
-        return Compiler((chosen,), _version((chosen,)))
+    if chosen and name != "ziglang":
+        return _clang_at(chosen)
+    zig = _ziglang()
+    if zig is not None and name != "clang":
+        return zig
+    path = shutil.which("clang") if name != "ziglang" else None
+    if path is None:
+        missing = {None: "no compiler for CUDA C", "clang": "no clang on the PATH", "ziglang": "no ziglang package"}
+        raise CompileError(f"there is {missing[name]}: {REMEDY}")
+    return _clang_at(path)
+
+
+def _ziglang() -> Compiler | None:
     spec = importlib.util.find_spec("ziglang")
-    if spec is not None and spec.origin is not None:
-        zig = Path(spec.origin).parent / ("zig.exe" if sys.platform == "win32" else "zig")
-        if zig.exists():
-            return Compiler((str(zig), "clang"), _version((str(zig), "clang")))
-    clang = shutil.which("clang")
-    remedy = "install the compiler with: pip install ziglang==0.17.1 (or set QGPU_CLANG to a clang with NVPTX)"
-    if clang is None:
-        raise CompileError(f"there is no compiler for CUDA C: {remedy}")
-    version = _version((clang,))
+    if spec is None or spec.origin is None:
+        return None
+    zig = Path(spec.origin).parent / ("zig.exe" if sys.platform == "win32" else "zig")
+    return Compiler((str(zig), "clang"), _version((str(zig), "clang"))) if zig.exists() else None
+
+
+def _clang_at(path: str) -> Compiler:
+    """A clang of the user's own, if it is one that can do the work."""
+    version = _version((path,))
     major = re.search(r"version (\d+)", version)
     if major is None or int(major[1]) < MINIMUM_CLANG:
-        raise CompileError(f"{clang} is {version!r}, but clang {MINIMUM_CLANG} or newer is needed: {remedy}")
-    return Compiler((clang,), version)
+        raise CompileError(f"{path} is {version!r}, but clang {MINIMUM_CLANG} or newer is needed: {REMEDY}")
+    if "nvptx" not in _run([path, "--print-targets"], ""):
+        raise CompileError(f"{path} has no NVPTX back end: {REMEDY}")
+    return Compiler((path,), version)
 
 
 def _version(command: Sequence[str]) -> str:
-    return _run([*command, "--version"], "").splitlines()[0]
+    return (_run([*command, "--version"], "").splitlines() or [""])[0]
 
 
 def _run(command: Sequence[str], stdin: str) -> str:
@@ -99,14 +131,17 @@ def _run(command: Sequence[str], stdin: str) -> str:
     return result.stdout
 
 
-def compile_cuda(source: str, name: str, *, directory: Path | None = None) -> str:
+def compile_cuda(source: str, name: str, *, directory: Path | None = None, compiler: str | None = None) -> str:
     """PTX of CUDA C source text.
 
     name: the file name for diagnostics and for the line information in the PTX, as the user wrote it.
     directory: where ``#include "..."`` looks first; none by default.
+    compiler: a row of COMPILERS, None for the usual one.
     Results are cached by content, flags and compiler. Raises CompileError with the compiler's own diagnostics.
     """
-    compiler = find_compiler()
+    chosen = find_compiler(compiler)
+    if not chosen.command:
+        return _with_nvrtc(chosen, source, name, directory)
     flags = [*FLAGS, *DIAGNOSTICS, f"--cuda-path={INCLUDE}", "-isystem", str(INCLUDE), "-include", str(HEADER)]
     if directory is not None:
         flags += ["-iquote", str(directory)]
@@ -115,12 +150,31 @@ def compile_cuda(source: str, name: str, *, directory: Path | None = None) -> st
     # What a file includes belongs to its content: then the preprocessed text is the key, and costs one more run.
     content = stdin
     if _INCLUDE.search(source):
-        content = _clang(compiler, [*flags, "-E"], stdin, name)
-    key = content_key(compiler.version, " ".join(FLAGS), header_text(), content)
+        content = _clang(chosen, [*flags, "-E"], stdin, name)
+    key = content_key(chosen.version, " ".join(FLAGS), header_text(), content)
     ptx = load(key, "ptx")
     if ptx is None:
-        ptx = _clang(compiler, flags, stdin, name)
+        ptx = _clang(chosen, flags, stdin, name)
         store(key, "ptx", ptx)
+    return ptx
+
+
+def _with_nvrtc(chosen: Compiler, source: str, name: str, directory: Path | None) -> str:
+    """PTX by NVRTC. It cannot show what a file includes, so that files with own includes are always compiled anew."""
+    options = [f"-I{INCLUDE}", *([f"-I{directory}"] if directory is not None else [])]
+    own = set(re.findall(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)', source, re.MULTILINE))
+    known = own <= {path.name for path in INCLUDE.iterdir()}
+    key = content_key(chosen.version, " ".join(nvrtc.OPTIONS), header_text(), name, source)
+    ptx = load(key, "ptx") if known else None
+    if ptx is None:
+        try:
+            ptx = nvrtc.compile_to_ptx(source, name, options)
+        except CompileError as error:
+            host = "\n(NVRTC compiles kernels only: leave main() out, or use another compiler)"
+            hint = host if "host function" in str(error) or re.search(r"\bmain\s*\(", source) else ""
+            raise CompileError(f"{name} does not compile:\n{_only_the_users(str(error))}{hint}") from None
+        if known:
+            store(key, "ptx", ptx)
     return ptx
 
 
@@ -167,9 +221,10 @@ def read_source(path: Path) -> str:
         raise CompileError(f"{path}: {error.strerror}") from None
 
 
-def ptx_of_file(path: str | Path) -> PtxText:
+def ptx_of_file(path: str | Path, compiler: str | None = None) -> PtxText:
     """PTX of a ``.ptx`` file (as it is) or of a ``.cu`` file (prebuilt if fresh, else compiled).
 
+    compiler: a row of COMPILERS, which then compiles whatever has been built ahead; None for the usual one.
     Raises CompileError when the file cannot be read, has another ending, or does not compile.
     """
     path = Path(path)
@@ -179,11 +234,12 @@ def ptx_of_file(path: str | Path) -> PtxText:
         raise CompileError(f"{path}: expected CUDA C (.cu) or PTX (.ptx), by the file's ending")
     source = read_source(path)
     prebuilt = path.with_suffix(".ptx")
-    if prebuilt.exists():
+    if compiler is None and prebuilt.exists():
         text = read_source(prebuilt)
         if text.startswith(prebuilt_stamp(source)):
-            return PtxText(text, str(prebuilt))
-    return PtxText(compile_cuda(source, str(path), directory=path.parent), f"PTX of {path}")
+            return PtxText(text, str(prebuilt), {path.name: source})
+    ptx = compile_cuda(source, str(path), directory=path.parent, compiler=compiler)
+    return PtxText(ptx, f"PTX of {path}", {str(path): source})
 
 
 def prebuilt_stamp(source: str) -> str:
@@ -194,4 +250,4 @@ def prebuilt_stamp(source: str) -> str:
 def build_ahead(path: Path) -> str:
     """The prebuilt PTX for ``path``: a stamp, then PTX whose line information names the bare file, not its folder."""
     source = read_source(path)
-    return prebuilt_stamp(source) + compile_cuda(source, path.name, directory=path.parent)
+    return prebuilt_stamp(source) + compile_cuda(source, path.name, directory=path.parent, compiler="ziglang")

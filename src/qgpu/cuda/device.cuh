@@ -145,6 +145,9 @@ __QGPU__ unsigned __funnelshift_rc(unsigned lo, unsigned hi, unsigned s) {
 }
 __QGPU__ void __trap() { __builtin_trap(); }
 
+// clang makes a call of vprintf of it, whose text the host puts together after the launch.
+extern "C" __attribute__((host, device)) int printf(const char*, ...);
+
 // ---- Loads and stores with cache hints: the machine has no cache, so they are plain ones. ----
 
 #define __QGPU_HINT__(name) template <typename T> __QGPU__ T name(const T* p) { return *p; }

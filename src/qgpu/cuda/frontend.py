@@ -5,7 +5,6 @@ line, and a hint for each.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from qgpu.cuda import ptx, translate_compute, translate_memory
 from qgpu.cuda.ir import (
@@ -14,6 +13,7 @@ from qgpu.cuda.ir import (
     Function,
     Jump,
     KernelParameter,
+    Reference,
     Switch,
     Terminator,
     Trap,
@@ -21,11 +21,13 @@ from qgpu.cuda.ir import (
     Variable,
 )
 from qgpu.cuda.ptx_text import text_of
+from qgpu.cuda.refusals import Refusal, refuse
 from qgpu.cuda.simplify import remove_unreachable
+from qgpu.cuda.translate_calls import call
 from qgpu.cuda.translate_compute import key_of
 from qgpu.cuda.translation import FLOATING, Frame, Refused, Translation, operand_count
 from qgpu.cuda.verify import verify
-from qgpu.errors import PtxError, UnsupportedError
+from qgpu.errors import PtxError
 
 MAXIMUM_STATEMENTS = 50_000
 """How much one kernel may grow to when device functions are put in place of their calls."""
@@ -46,31 +48,9 @@ HINTS: dict[str, str] = {
 }
 """By opcode, for instructions that no table knows."""
 
-_CALLS = {
-    "vprintf": "printf is not there: write results to memory",
-    "malloc": "there is no heap: pass memory to the kernel",
-    "free": "there is no heap: pass memory to the kernel",
-    "__assertfail": "include <assert.h> of this package, which traps instead",
-}
-
 Handler = Callable[[Translation, ptx.Instruction], None]
 _HANDLERS: dict[str, Handler] = {**translate_compute.HANDLERS, **translate_memory.HANDLERS}
 _BY_OPCODE: dict[str, Handler] = {**translate_compute.BY_OPCODE, **translate_memory.BY_OPCODE}
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """One thing the machine cannot run: the instruction as PTX text, where it stands, and what to do."""
-
-    kernel: str
-    ptx_line: int
-    source: ptx.SourceLine | None
-    instruction: str
-    hint: str
-
-    def __str__(self) -> str:
-        place = f"{self.source} (PTX line {self.ptx_line})" if self.source else f"PTX line {self.ptx_line}"
-        return f"  {place}: {self.instruction}\n    {self.hint}"
 
 
 def kernel_named(module: ptx.Module, name: str) -> ptx.Function:
@@ -112,18 +92,9 @@ def translate(module: ptx.Module, name: str) -> Function:
     _run(t, refusals, [0])
     if t.label is not None:
         t.finish(Exit())
-    variables = []
-    for variable in t.variables.values():
-        try:
-            variables.append(_variable(variable))
-        except Refused as refused:
-            text = f".{variable.space} {variable.name}"
-            refusals.append(Refusal(kernel.name, variable.line, None, text, str(refused)))
+    variables = _variables(t, refusals)
     if refusals:
-        unique = list(dict.fromkeys(refusals))
-        things = "1 thing" if len(unique) == 1 else f"{len(unique)} things"
-        head = f"{module.file}: kernel {ptx.readable_name(kernel.name)} holds {things} this machine cannot run:"
-        raise UnsupportedError("\n".join([head, *map(str, unique)]))
+        raise refuse(refusals, ptx.readable_name(kernel.name), module.file)
     function = Function(ptx.readable_name(kernel.name), parameters, tuple(variables), tuple(t.blocks))
     return verify(remove_unreachable(function))
 
@@ -149,7 +120,7 @@ def _run(t: Translation, refusals: list[Refusal], count: list[int]) -> None:
                 if count[0] > MAXIMUM_STATEMENTS:
                     raise Refused(f"more than {MAXIMUM_STATEMENTS} instructions with all calls put in place")
                 if statement.opcode == "call":
-                    _call(t, statement, refusals, count)
+                    call(t, statement, lambda inner: _run(inner, refusals, count))
                 else:
                     _instruction(t, statement)
             except Refused as refused:
@@ -232,61 +203,42 @@ _CONTROL: dict[str, Handler] = {
 }
 
 
-def _call(t: Translation, instruction: ptx.Instruction, refusals: list[Refusal], count: list[int]) -> None:
-    """Puts a device function in the place of its call. Parameters become registers that both sides name alike."""
-    if instruction.guard is not None:
-        raise Refused("a guarded call is not there")
-    symbols = [operand for operand in instruction.operands if isinstance(operand, ptx.Symbol)]
-    if not symbols or isinstance(instruction.operands[0], ptx.Register):
-        raise Refused("calls through pointers are not there: call the function by its name")
-    position = instruction.operands.index(symbols[0])
-    name = symbols[0].name
-    if name in _CALLS:
-        raise Refused(_CALLS[name])
-    function = next((f for f in t.module.functions if f.name == name and f.body is not None), None)
-    if function is None:
-        raise Refused(f"the function {ptx.readable_name(name)} has no body here")
-    if any(frame.function is function for frame in t.frames):
-        raise Refused(f"{ptx.readable_name(name)} calls itself: recursion is not there, use a loop")
-    groups = [
-        operand.elements if isinstance(operand, ptx.Group) else ()
-        for operand in (*instruction.operands[:position], *instruction.operands[position + 1 :])
-    ]
-    results = groups.pop(0) if position else ()
-    arguments = groups[0] if groups else ()
-    passed = [*zip(function.parameters, arguments, strict=False), *zip(function.returns, results, strict=False)]
-    if len(passed) != len(function.parameters) + len(function.returns):
-        raise Refused("the call does not pass what the function takes")
-    places = {}
-    for parameter, argument in passed:
-        if not isinstance(argument, ptx.Symbol):
-            raise Refused("a call that passes registers is not there")
-        places[parameter.name] = t.frame.places.get(argument.name, t.frame.prefix + argument.name)
-    leave = t.fresh_label()
-    t.frames.append(Frame(function, f"{leave}.", places, leave))
-    _run(t, refusals, count)
-    t.frames.pop()
-    t.current = None
-    t.start(leave)
-
-
 # ---- Variables ----
+
+
+def _variables(t: Translation, refusals: list[Refusal]) -> list[Variable]:
+    """The variables that the kernel names, and those whose addresses they hold."""
+    found: list[Variable] = []
+    waiting = list(t.variables.values())
+    while waiting:
+        variable = waiting.pop(0)
+        try:
+            found.append(_variable(variable))
+            for reference in found[-1].references:
+                if reference.variable not in t.variables:
+                    t.variable(ptx.Symbol(reference.variable))
+                    waiting.append(t.variables[reference.variable])
+        except Refused as refused:
+            text = f".{variable.space} {variable.name}"
+            refusals.append(Refusal(t.frames[0].function.name, variable.line, None, text, str(refused)))
+    return found
 
 
 def _variable(variable: ptx.Variable) -> Variable:
     if variable.type not in ptx.TYPE_BYTES:
         raise Refused("textures and surfaces are not there: use global memory")
-    initial = None
+    if variable.extern and variable.space != "shared":
+        raise Refused("a variable of another file is not there: define it here")
+    initial, references = None, []
     if variable.initial is not None:
         width, values = variable.initial
         data = bytearray()
         for value in values:
             if isinstance(value, ptx.Symbol):
-                raise Refused("a variable that starts as the address of another is not there")
+                references.append(Reference(len(data), width, value.name, value.offset))
+                value = 0
             data += (value & ((1 << (8 * width)) - 1)).to_bytes(width, "little")
         initial = bytes(data[: variable.size]).ljust(variable.size, b"\0")
-    elif variable.space in ("global", "const") and not variable.extern:
+    elif variable.space in ("global", "const"):
         initial = bytes(variable.size)
-    if variable.extern and variable.space != "shared":
-        raise Refused("a variable of another file is not there: define it here")
-    return Variable(variable.name, variable.space, variable.size, variable.align, initial)
+    return Variable(variable.name, variable.space, variable.size, variable.align, initial, tuple(references))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from qgpu.cuda.frontend import Refusal
 from qgpu.cuda.ir import Exit, Function, Instruction, Reg, reads, writes
 from qgpu.cuda.ir_text import text_of_instruction
 from qgpu.cuda.lower_costs import parting, uniform_registers, weights
@@ -20,6 +19,7 @@ from qgpu.cuda.lower_place import Cut, Effort
 from qgpu.cuda.lower_program import codes_of, program_of, too_long
 from qgpu.cuda.lower_regions import Region, SideExit, exits_at_once, regions_of, targets_of
 from qgpu.cuda.lower_select import Selector, TooLong
+from qgpu.cuda.refusals import Refusal, refuse
 from qgpu.errors import UnsupportedError
 from qgpu.isa import subset
 from qgpu.isa.program import Launch, Program, faults
@@ -120,12 +120,9 @@ class Lowering:
 
     def check(self, function: Function, builds: Sequence[Build]) -> None:
         """Raises UnsupportedError if there is anything that the machine cannot run."""
-        refusals = list(dict.fromkeys(refusal for build in builds for refusal in build.refusals(function.name)))
+        refusals = [refusal for build in builds for refusal in build.refusals(function.name)]
         if refusals:
-            things = "1 thing" if len(refusals) == 1 else f"{len(refusals)} things"
-            where = f"{self.options.file}: " if self.options.file else ""
-            head = f"{where}kernel {function.name} holds {things} this machine cannot run:"
-            raise UnsupportedError("\n".join([head, *map(str, refusals)]))
+            raise refuse(refusals, function.name, self.options.file)
 
 
 @dataclass

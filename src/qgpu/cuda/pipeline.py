@@ -7,23 +7,49 @@ from functools import lru_cache
 from pathlib import Path
 
 from qgpu.cuda.compile import PtxText, compile_cuda, ptx_of_file
-from qgpu.cuda.frontend import translate
+from qgpu.cuda.expand_printf import BUFFER, Format, expand_prints
+from qgpu.cuda.frontend import kernel_named, translate
 from qgpu.cuda.ir import Const, Function, KernelParameter, Operand, Special, Type, map_operands
 from qgpu.cuda.lower import Options, lower
+from qgpu.cuda.memory import ModuleVariable, place_locals, place_variables, shared_addresses, used_variables
 from qgpu.cuda.optimize import optimize
+from qgpu.cuda.promote import promote_locals
 from qgpu.cuda.ptx import Module, readable_name
 from qgpu.cuda.ptx_parser import parse_ptx
-from qgpu.errors import PtxError
+from qgpu.errors import PtxError, UnsupportedError
 from qgpu.isa.program import Dim3, Program
+
+
+@dataclass(frozen=True)
+class Printf:
+    """A kernel's printf calls. ``buffer``: the variable among ``CompiledKernel.variables`` that takes their records,
+    which must be all 0 before each launch; `expand_printf.text_of_buffer` makes text of its bytes afterwards."""
+
+    buffer: ModuleVariable
+    formats: tuple[Format, ...]
+
+
+@dataclass(frozen=True)
+class LocalMemory:
+    """Local memory: ``bytes_per_thread``, for every thread of a CTA one behind the other, aligned to 16. ``word``: the
+    parameter word that takes its address, counted from the kernel's first."""
+
+    bytes_per_thread: int
+    word: int
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledKernel:
     """A kernel ready to be launched.
 
-    ``program``: for launches of any size. ``parameters``: where each lies in the parameter area; word k of that is
-    parameter word k of the launch. ``lines``: for every block of ``program`` the line of the user's source, 0 if
+    ``program``: for launches of any size. ``parameters``: the user's own, and where each lies in the parameter area;
+    word k of that is parameter word k of the launch. Further words, up to ``program.parameter_words``, are what
+    ``variables`` and ``local`` say. ``lines``: for every block of ``program`` the line of the user's source, 0 if
     unknown. ``ptx``: the text it came from. ``function``: its optimised IR.
+
+    ``shared_bytes``: of the __shared__ variables, from the start of shared memory on. Dynamic shared memory, if
+    ``dynamic_shared``, begins right behind them.
+    ``variables``: __device__ and __constant__ variables; kernels of one file share those of the same name.
     """
 
     name: str
@@ -33,6 +59,11 @@ class CompiledKernel:
     ptx: PtxText
     function: Function
     file: str
+    shared_bytes: int = 0
+    dynamic_shared: bool = False
+    variables: tuple[ModuleVariable, ...] = ()
+    local: LocalMemory | None = None
+    printf: Printf | None = None
 
     def program_for(self, grid: Dim3, cta: Dim3) -> Program:
         """The program for launches of this shape, a shorter one where a grid or CTA is only 1 wide somewhere.
@@ -44,25 +75,93 @@ class CompiledKernel:
         return _specialised(self, ones)
 
 
-def compile_file(path: str | Path, kernel: str | None = None) -> CompiledKernel:
+def compile_file(path: str | Path, kernel: str | None = None, compiler: str | None = None) -> CompiledKernel:
     """A kernel of a ``.cu`` or ``.ptx`` file. ``kernel``: its name, which may be left out where there is only one.
 
+    compiler: a row of `compile.COMPILERS`, None for the usual one.
     Raises CompileError, PtxError (also for a missing or ambiguous name, listing what there is), UnsupportedError.
     """
-    return _compile(ptx_of_file(path), str(path), kernel)
+    return _compile(ptx_of_file(path, compiler), str(path), kernel)
 
 
-def compile_source(text: str, filename: str, kernel: str | None = None) -> CompiledKernel:
+def compile_source(
+    text: str, filename: str, kernel: str | None = None, compiler: str | None = None
+) -> CompiledKernel:
     """A kernel of CUDA C text; ``filename`` is its name in messages. Raises as `compile_file` does."""
-    return _compile(PtxText(compile_cuda(text, filename), f"PTX of {filename}"), filename, kernel)
+    ptx = compile_cuda(text, filename, compiler=compiler)
+    return _compile(PtxText(ptx, f"PTX of {filename}", {filename: text}), filename, kernel)
 
 
 def _compile(ptx: PtxText, file: str, kernel: str | None) -> CompiledKernel:
-    module = parse_ptx(ptx.text, ptx.file)
-    function = optimize(translate(module, kernel if kernel is not None else _only_kernel(module, file)))
-    program = lower(function, Options(ptx=ptx.text.splitlines(), file=file))
+    module = parse_ptx(ptx.text, ptx.file, ptx.sources)
+    name = kernel if kernel is not None else _only_kernel(module, file)
+    try:
+        translated = translate(module, name)
+    except UnsupportedError as error:
+        raise UnsupportedError("\n".join([str(error), *_of_others(module, name)])) from None
+    parts = prepare(translated, file)
+    program = _lowered(parts.function, ptx, file)
     lines = tuple(block.line for block in program.blocks)
-    return CompiledKernel(function.name, program, function.parameters, lines, ptx, function, file)
+    return CompiledKernel(
+        translated.name, program, translated.parameters, lines, ptx, parts.function, file,
+        shared_bytes=parts.shared_bytes, dynamic_shared=parts.dynamic_shared, variables=parts.variables,
+        local=parts.local, printf=parts.printf,
+    )  # fmt: skip
+
+
+def _of_others(module: Module, name: str) -> list[str]:
+    """What is refused of the other kernels of a file."""
+    found = []
+    this = kernel_named(module, name)
+    for kernel in module.kernels:
+        if kernel is not this and kernel.body is not None:
+            try:
+                translate(module, kernel.name)
+            except UnsupportedError as error:
+                found.append(str(error))
+    return found
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A kernel optimised, with every variable in its place: what lowering takes, and what the driver is told."""
+
+    function: Function
+    shared_bytes: int
+    dynamic_shared: bool
+    variables: tuple[ModuleVariable, ...]
+    local: LocalMemory | None
+    printf: Printf | None
+
+
+def prepare(function: Function, file: str = "") -> Prepared:
+    """The IR of a kernel on its way to lowering. Raises UnsupportedError for what finds no place."""
+    function = optimize(function)
+    expanded, formats = expand_prints(function, file)
+    expanded = promote_locals(expanded)
+    if expanded != function:
+        function = optimize(expanded)
+    function = before = replace(function, variables=used_variables(function))
+    _, shared_bytes = shared_addresses(function, file)
+    function, bytes_per_thread = place_locals(function)
+    local = LocalMemory(bytes_per_thread, function.parameters[-1].offset // 4) if bytes_per_thread else None
+    function, variables = place_variables(function)
+    if function != before:
+        function = optimize(function)
+    buffer = next((variable for variable in variables if variable.name == BUFFER), None)
+    return Prepared(
+        function,
+        shared_bytes,
+        any(variable.space == "shared" and not variable.size for variable in function.variables),
+        variables,
+        local,
+        None if buffer is None else Printf(buffer, formats),
+    )
+
+
+def _lowered(function: Function, ptx: PtxText, file: str) -> Program:
+    addresses, _ = shared_addresses(function, file)
+    return lower(function, Options(addresses=addresses, ptx=ptx.text.splitlines(), file=file))
 
 
 def _only_kernel(module: Module, file: str) -> str:
@@ -79,7 +178,7 @@ def _specialised(kernel: CompiledKernel, zero: tuple[str, ...]) -> Program:
     function = with_zero_indices(kernel.function, frozenset(zero))
     if function == kernel.function:
         return kernel.program
-    return lower(optimize(function), Options(ptx=kernel.ptx.text.splitlines(), file=kernel.file))
+    return _lowered(optimize(function), kernel.ptx, kernel.file)
 
 
 def with_zero_indices(function: Function, zero: frozenset[str]) -> Function:

@@ -27,10 +27,11 @@ SPECIAL_REGISTERS = frozenset(
 
 @dataclass(frozen=True)
 class SourceLine:
-    """A line of the user's source, from ``.loc``: file as the compiler was told it, line from 1."""
+    """A line of the user's source, from ``.loc``: file as the compiler was told it, line from 1, what stands there."""
 
     file: str
     line: int
+    text: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -189,7 +190,10 @@ class Variable:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a kernel or function: size and align in bytes; pointer when declared with ``.ptr``."""
+    """A parameter of a kernel or function: size and align in bytes; pointer when declared with ``.ptr``.
+
+    register: it is a register of the function, declared with ``.reg``.
+    """
 
     name: str
     type: str
@@ -197,6 +201,7 @@ class Parameter:
     align: int
     pointer: bool
     line: int
+    register: bool = False
 
 
 @dataclass(frozen=True)

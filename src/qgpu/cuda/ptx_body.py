@@ -4,7 +4,7 @@ Names are resolved here. Registers and labels declared in a nested scope get the
 inline assembly that is expanded twice does not clash with itself.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from qgpu.cuda.ptx import (
@@ -54,11 +54,13 @@ class _Scope:
 class Body:
     """The state of parsing one body; ``parse`` reads it, ``finish`` gives the statements."""
 
-    def __init__(self, cursor: Cursor, declare: Callable[[Cursor, bool], list[Variable]]) -> None:
+    def __init__(
+        self, cursor: Cursor, declare: Callable[[Cursor, bool], list[Variable]], registers: Mapping[str, str]
+    ) -> None:
         self.cursor = cursor
         self.declare = declare
         self.variables: list[Variable] = []
-        self.scope = _Scope(0, None, {}, {}, set())
+        self.scope = _Scope(0, None, dict(registers), {}, set())
         self.scopes = 1
         self.location: tuple[int, int] | None = None
         self.found: list[tuple[Statement, _Scope, tuple[int, int] | None]] = []
@@ -85,8 +87,13 @@ class Body:
             elif not cursor.take(";"):
                 cursor.fail("an instruction, a label or '}'")
 
-    def finish(self, files: Mapping[int, str]) -> tuple[Statement, ...]:
+    def finish(self, files: Mapping[int, str], sources: Mapping[str, Sequence[str]]) -> tuple[Statement, ...]:
         """The statements, with labels resolved and source lines named. Raises PtxError at an unknown label."""
+
+        def line_of(number: int, line: int) -> SourceLine:
+            lines = sources.get(files[number], ())
+            return SourceLine(files[number], line, lines[line - 1].strip() if line <= len(lines) else "")
+
         statements: list[Statement] = []
         for statement, scope, location in self.found:
             if isinstance(statement, Label):
@@ -97,7 +104,7 @@ class Body:
             else:
                 source = None
                 if location is not None and location[0] in files:
-                    source = SourceLine(files[location[0]], location[1])
+                    source = line_of(*location)
                 operands = statement.operands
                 if statement.opcode in BRANCHES:
                     operands = tuple(self._target(operand, scope, statement.line) for operand in operands)

@@ -1,5 +1,6 @@
 """A place in a list of tokens, with the small steps every part of the PTX parser takes, and its one way to complain."""
 
+from collections.abc import Iterable
 from typing import NoReturn
 
 from qgpu.cuda.ptx_lexer import Token, integer
@@ -7,21 +8,23 @@ from qgpu.errors import PtxError
 
 
 class Cursor:
-    """Walks over tokens; ``token`` is the one not yet taken. The last token has kind "end" and is never passed."""
+    """Walks over tokens; ``token`` is the one not yet taken, ``previous`` the one taken last.
 
-    def __init__(self, tokens: list[Token], file: str) -> None:
-        self.tokens = tokens
+    The last token has kind "end" and is never passed. Tokens are asked for one at a time, so that text which is no PTX
+    costs no more than what stands before its first fault.
+    """
+
+    def __init__(self, tokens: Iterable[Token], file: str) -> None:
+        self.tokens = iter(tokens)
         self.file = file
-        self.index = 0
-        self.token = tokens[0]
+        self.token = next(self.tokens)
+        self.previous = self.token
 
     def next(self) -> Token:
         """Takes the current token."""
-        taken = self.token
-        if self.index < len(self.tokens) - 1:
-            self.index += 1
-            self.token = self.tokens[self.index]
-        return taken
+        self.previous = self.token
+        self.token = next(self.tokens, self.token)
+        return self.previous
 
     def at(self, text: str) -> bool:
         return self.token.text == text
@@ -52,8 +55,7 @@ class Cursor:
 
     def fail_at_previous(self, expected: str) -> NoReturn:
         """Raises PtxError at the token taken last."""
-        self.index -= 1
-        self.token = self.tokens[self.index]
+        self.token = self.previous
         self.fail(expected)
 
     def error(self, line: int, message: str) -> NoReturn:

@@ -1,6 +1,7 @@
 """Splits PTX text into tokens with their lines. One regular expression, one pass, linear in the text."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qgpu.errors import PtxError
@@ -37,12 +38,11 @@ _PATTERN = re.compile(
 )
 
 
-def tokens_of(text: str, file: str) -> list[Token]:
-    """All tokens of ``text``, closed by one of kind "end".
+def tokens_of(text: str, file: str) -> Iterator[Token]:
+    """The tokens of ``text`` one by one, closed by one of kind "end".
 
     Raises PtxError, naming ``file`` and the line, at a character that starts no token and at an unclosed comment.
     """
-    tokens: list[Token] = []
     position, line = 0, 1
     while position < len(text):
         match = _PATTERN.match(text, position)
@@ -59,9 +59,8 @@ def tokens_of(text: str, file: str) -> list[Token]:
             line += text.count("\n", position, end)
             position = end + 2
         elif kind not in ("space", "comment"):
-            tokens.append(Token(match[0] if kind == "punctuation" else kind, match[0], line))
-    tokens.append(Token("end", "", line))
-    return tokens
+            yield Token(match[0] if kind == "punctuation" else kind, match[0], line)
+    yield Token("end", "", line)
 
 
 def integer(text: str) -> int:

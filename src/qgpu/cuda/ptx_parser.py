@@ -4,6 +4,8 @@ It accepts what clang, nvcc and NVRTC write, debug sections and pragmas included
 line and what was expected at the first thing that is no PTX. Function bodies are `ptx_body`'s.
 """
 
+from collections.abc import Mapping, Sequence
+
 from qgpu.cuda.ptx import (
     TYPE_BYTES,
     Function,
@@ -25,14 +27,19 @@ LIMITS = frozenset(
 MAXIMUM_BYTES = 1 << 32
 
 
-def parse_ptx(text: str, file: str) -> Module:
-    """The syntax tree of a PTX file; ``file`` is its name in messages. Raises PtxError."""
-    return _Parser(Cursor(tokens_of(text, file), file)).module()
+def parse_ptx(text: str, file: str, sources: Mapping[str, str] | None = None) -> Module:
+    """The syntax tree of a PTX file; ``file`` is its name in messages. Raises PtxError.
+
+    sources: texts of the user's files by name, for messages that show a line of them.
+    """
+    lines = {name.removeprefix("./"): source.splitlines() for name, source in (sources or {}).items()}
+    return _Parser(Cursor(tokens_of(text, file), file), lines).module()
 
 
 class _Parser:
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, sources: Mapping[str, Sequence[str]]) -> None:
         self.cursor = cursor
+        self.sources = sources
         # .file may follow the code that names it, so lines are resolved after the last token.
         self.files: dict[int, str] = {}
         self.variables: list[Variable] = []
@@ -68,7 +75,7 @@ class _Parser:
                 self._declaration()
         functions = []
         for function, body in self.bodies:
-            statements = body.finish(self.files)
+            statements = body.finish(self.files, self.sources)
             functions.append(
                 Function(
                     function.name, function.entry, function.parameters, function.returns, tuple(body.variables),
@@ -133,7 +140,8 @@ class _Parser:
         if cursor.take(";"):
             self.functions.append(head)
             return
-        body = Body(cursor, variables)
+        registers = {p.name: p.type for p in (*returns, *parameters) if p.register}
+        body = Body(cursor, variables, registers)
         body.parse()
         self.bodies.append((head, body))
 
@@ -151,7 +159,9 @@ class _Parser:
     def _parameter(self) -> Parameter:
         cursor = self.cursor
         line = cursor.token.line
-        cursor.expect(".param", "a parameter that starts with .param")
+        register = cursor.take(".reg")
+        if not register:
+            cursor.expect(".param", "a parameter that starts with .param or .reg")
         type_name, align, pointer = "", 0, False
         while cursor.at_kind("directive"):
             directive = cursor.next().text.removeprefix(".")
@@ -165,7 +175,7 @@ class _Parser:
                 type_name = directive
             elif not (pointer and f".{directive}" in SPACES) and directive not in ("texref", "samplerref", "surfref"):
                 cursor.fail_at_previous("a type such as .u32")
-        if not type_name and not cursor.tokens[cursor.index - 1].text.endswith("ref"):
+        if not type_name and not cursor.previous.text.endswith("ref"):
             cursor.fail("a type such as .u32")
         name = cursor.expect_kind("word", "the name of a parameter").text
         size = TYPE_BYTES.get(type_name, 0)
@@ -173,7 +183,7 @@ class _Parser:
         if cursor.take("["):
             size *= 0 if cursor.at("]") else cursor.integer("a size")
             cursor.expect("]")
-        return Parameter(name, type_name, size, align, pointer, line)
+        return Parameter(name, type_name, size, align, pointer, line, register)
 
 
 def variables(cursor: Cursor, extern: bool) -> list[Variable]:

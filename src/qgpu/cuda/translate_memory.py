@@ -125,12 +125,12 @@ def _load(t: Translation, instruction: ptx.Instruction) -> None:
         for lane, dest in enumerate(dests):
             offset = memory.base.offset + memory.offset + lane * access.width
             _load_parameter(t, access, memory.base.name, offset, dest)
-    elif access.space == "param":
-        raise Refused("a parameter array indexed at run time: copy the parameter to shared or global memory")
     else:
         address = _address(t, memory)
         signed = access.type[0] == "s"
-        t.emit(Load(tuple(dests), access.space, address, access.width, signed, access.volatile))
+        # A parameter whose address was taken is a copy in local memory.
+        space = "generic" if access.space == "param" else access.space
+        t.emit(Load(tuple(dests), space, address, access.width, signed, access.volatile))
 
 
 def _extend(t: Translation, access: _Access, source: Operand, dest: Reg) -> None:
@@ -154,15 +154,7 @@ def _load_parameter(t: Translation, access: _Access, name: str, offset: int, des
         else:
             _extend(t, access, Param(offset, Type(access.width * 8)), dest)
         return
-    cell = _cell(t, name, offset, access.width)
-    if cell.name not in t.cells:
-        raise Refused("a parameter that was passed in pieces of another size")
-    _extend(t, access, cell, dest)
-
-
-def _cell(t: Translation, name: str, offset: int, width: int) -> Reg:
-    place = t.frame.places.get(name, t.frame.prefix + name)
-    return Reg(f"{place}+{offset}:{width}", Type(max(width * 8, 16)))
+    _extend(t, access, t.read_cell(t.place(name), offset, access.width), dest)
 
 
 def _store(t: Translation, instruction: ptx.Instruction) -> None:
@@ -178,12 +170,7 @@ def _store(t: Translation, instruction: ptx.Instruction) -> None:
         raise Refused("a parameter array indexed at run time: pass a pointer instead")
     for lane, value in enumerate(values):
         offset = memory.base.offset + memory.offset + lane * access.width
-        cell = _cell(t, memory.base.name, offset, access.width)
-        t.cells.add(cell.name)
-        if value.type is cell.type:
-            t.compute("mov", cell.type, value, dest=cell)
-        else:
-            t.compute(f"zext{int(cell.type)}", cell.type, value, dest=cell)
+        t.write_cell(t.place(memory.base.name), offset, access.width, value)
 
 
 # ---- Atomics ----

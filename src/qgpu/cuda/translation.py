@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from qgpu.cuda import ptx
 from qgpu.cuda.ir import (
+    Address,
     BasicBlock,
     Compute,
     Const,
@@ -16,8 +17,10 @@ from qgpu.cuda.ir import (
     Jump,
     Operand,
     Origin,
+    Param,
     Reg,
     Special,
+    Store,
     Terminator,
     Type,
     VariableAddress,
@@ -69,8 +72,8 @@ class Translation:
     label: str | None = "entry"
     pending: list[Instruction] = field(default_factory=list)
     variables: dict[str, ptx.Variable] = field(default_factory=dict)
-    cells: set[str] = field(default_factory=set)
-    """the pieces of call parameters that have been written"""
+    cells: dict[str, dict[int, int]] = field(default_factory=dict)
+    """the pieces of call parameters that have been written: place, offset, width in bytes"""
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
     temporaries: int = 0
     current: ptx.Instruction | None = None
@@ -152,7 +155,68 @@ class Translation:
                 return VariableAddress(variable.name, symbol.offset, type_)
         if any(function.name == symbol.name for function in self.module.functions):
             raise Refused("pointers to functions are not there: call the function by its name")
-        raise Refused(f"there is no variable {symbol.name}")
+        return VariableAddress(self._parameter_in_memory(symbol.name), symbol.offset, type_)
+
+    def _parameter_in_memory(self, name: str) -> str:
+        """The local variable that takes a copy of a parameter, since its address is asked for."""
+        copy = f"{self.frame.prefix}{name}.copy"
+        parameter = next((p for p in self.frame.function.parameters if p.name == name and not p.register), None)
+        if parameter is None or not parameter.size:
+            raise Refused(f"there is no variable {name}")
+        align = max(parameter.align, 4)
+        size = -(-parameter.size // 4) * 4
+        self.variables[copy] = ptx.Variable("local", copy, "b8", align, size, parameter.line)
+        for offset in range(0, parameter.size, 4):
+            value: Operand
+            if len(self.frames) == 1:
+                value = Param(self.parameters[name] + offset, Type.B32)
+            else:
+                value = self.read_cell(self.place(name), offset, min(4, parameter.size - offset))
+                value = value if value.type is not Type.B16 else self.compute("zext16", Type.B32, value)
+            self.emit(Store((value,), "local", Address(VariableAddress(copy, offset)), 4))
+        return copy
+
+    # ---- Parameters of calls: each piece that is written is a register, a cell ----
+
+    def place(self, name: str) -> str:
+        """Where a parameter that the function at hand calls ``name`` lies."""
+        return self.frame.places.get(name, self.frame.prefix + name)
+
+    def write_cell(self, place: str, offset: int, width: int, value: Operand) -> None:
+        """Writes ``width`` bytes of a parameter."""
+        pieces = self.cells.setdefault(place, {})
+        for other, size in list(pieces.items()):
+            if other < offset + width and offset < other + size:
+                del pieces[other]
+        pieces[offset] = width
+        cell = _cell(place, offset, width)
+        if value.type is cell.type:
+            self.compute("mov", cell.type, value, dest=cell)
+        else:
+            self.compute(f"zext{int(cell.type)}", cell.type, value, dest=cell)
+
+    def read_cell(self, place: str, offset: int, width: int) -> Operand:
+        """``width`` bytes of a parameter, put together from the pieces that it was written in."""
+        pieces = self.cells.get(place, {})
+        if pieces.get(offset) == width:
+            return _cell(place, offset, width)
+        type_ = Type.B64 if width == 8 else Type.B32
+        result: Operand | None = None
+        at = offset
+        while at < offset + width:
+            found = next(((other, size) for other, size in pieces.items() if other <= at < other + size), None)
+            if found is None:
+                raise Refused("a parameter of which a part was not passed")
+            start, size = found
+            count = min(start + size, offset + width) - at
+            cell = _cell(place, start, size)
+            piece = self.compute("shr.u", cell.type, cell, Const(8 * (at - start), Type.B32))
+            piece = self.compute(f"zext{8 * count}" if count in (1, 2, 4) else "mov", type_, piece)
+            piece = self.compute("shl", type_, piece, Const(8 * (at - offset), Type.B32))
+            result = piece if result is None else self.compute("or", type_, result, piece)
+            at += count
+        assert result is not None
+        return result
 
     # ---- Operands ----
 
@@ -195,6 +259,10 @@ class Translation:
         if register.type is not type_:
             raise Refused(WIDTH)
         return register
+
+
+def _cell(place: str, offset: int, width: int) -> Reg:
+    return Reg(f"{place}+{offset}:{width}", Type(max(width * 8, 16)))
 
 
 def operand_count(instruction: ptx.Instruction, *counts: int) -> tuple[ptx.Operand, ...]:

@@ -21,6 +21,9 @@ from .tables import Piece, Table, is_affine, ramps, slope_of, spike, steps, with
 
 Terms = tuple[tuple[int, int], ...]
 
+SPEND = 1.25
+"""By how much a sum may grow to become twice as good."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -74,9 +77,19 @@ class Chooser:
     scale: float
     stepped: Callable[[Terms], bool] = lambda terms: False
 
-    def choose(self, out: int, parts: Sequence[Part], const: int, target: float, top: int) -> Form:
+    def choose(
+        self, out: int, parts: Sequence[Part], const: int, target: float, top: int, aim: float = 0.0
+    ) -> Form:  # fmt: skip
         """The form with the fewest rows that keeps within ``target``; if none does, that with the least error.
-        ``top``: the largest value of this sum."""
+        ``top``: the largest value of this sum. ``aim``: a smaller error, for which some rows more may be spent."""
+        found = self._least(out, parts, const, target, top)
+        if aim < found.error <= target:
+            better = self._least(out, parts, const, aim, top)
+            if better.error < found.error / 2 and len(better.uses) <= len(found.uses) * SPEND + 2:
+                return better
+        return found
+
+    def _least(self, out: int, parts: Sequence[Part], const: int, target: float, top: int) -> Form:
         base = 2 * self.scale * max(abs(self.lo[out]), abs(self.hi[out]))
         most_on = top - const
         tries = [self._added(parts, const, base, target)]

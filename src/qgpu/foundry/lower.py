@@ -15,11 +15,16 @@ import numpy as np
 
 from .errors import FoundryError
 from .forms import Chooser, Part, Terms
-from .netlist import Affine, DelayCell, MemoryCell, Netlist, SumCell, driver_counts
+from .netlist import Affine, DelayCell, MemoryCell, Netlist, SumCell
 from .numbers import GATHER_RATIO, READ_ERROR, is_bf16
 from .restore import restore
 from .rows import FLAT_LIMIT, KEY_LIMIT, Allowance, Row, any_order_exact, spread
+from .shared import Driver, Errors, cases_of, columns_of, select_cases
 from .tables import Table, pivots, ramps, steps, without_slope
+
+AIM = 2.0**-10
+"""How good a sum should be, where a few neurons more get it there: its error times the largest coefficient it is read
+with. What its readers can bear at most may be far more, but then they need steps."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +72,17 @@ def delay_error(cell: DelayCell, error: Sequence[float], scale: float) -> float:
 
 def memory_errors(cell: MemoryCell, error: Sequence[float], scale: float) -> dict[int, float]:
     """By output, without what its dim held before: the stored bit's own error, that of the others once more through the
-    shared norm, the gate's, and the read-out's; of several columns the sum."""
+    shared norm, the gate's, and the read-out's."""
     shared = 2 * sum(spread(arg.terms, error) for arg in cell.write.enable) if cell.gather else 0.0
     worst = max(spread(column.data.terms, error) for column in cell.columns) + shared
     read = READ_ERROR + scale + (2.0 ** len(cell.write.address) / GATHER_RATIO if cell.gather else 0.0)
-    found: dict[int, float] = {}
-    for column in cell.columns:
-        gate = spread(column.select.terms, error) if column.select is not None else 0.0
-        for out in (column.out, column.out_not):
-            if out is not None:
-                found[out] = found.get(out, 0.0) + spread(column.data.terms, error) + shared + worst + gate + read
-    return found
+    gates = [spread(column.select.terms, error) if column.select is not None else 0.0 for column in cell.columns]
+    own = [spread(column.data.terms, error) + shared + worst + read for column in cell.columns]
+    return {
+        out: sum(gates[number] for number in columns)
+        + sum(max(own[number] for number in case) for case in select_cases(cell, columns))
+        for out, columns in columns_of(cell).items()
+    }
 
 
 def port_errors(cell: MemoryCell, error: Sequence[float]) -> Iterable[tuple[str, float, float, tuple[Affine, ...]]]:
@@ -104,9 +109,14 @@ class _Lowering:
                 for part in self.parts[number][0]:
                     self.groups.setdefault(part.terms, {})[part.table] = None
         self.stepped: dict[Terms, bool] = {}
+        self.factor = [1] * len(netlist.names)  # by signal: the largest coefficient that a sum reads it with
+        for terms in self.groups:
+            for signal, coef in terms:
+                self.factor[signal] = max(self.factor[signal], abs(coef))
         self.pivot_of: dict[tuple[Terms, bool], dict[Table, int]] = {}
         self.error = [allowance.clear] * len(netlist.names)
-        self.drivers = driver_counts(netlist)
+        self.cases = cases_of(netlist)
+        self.errors = Errors(self.cases, self.error)
         self.lowest = _lowest(netlist)
         self.row_ids: dict[Row, int] = {}
         self.sums: dict[int, LoweredSum] = {}
@@ -122,15 +132,15 @@ class _Lowering:
                 self.sums[number] = self._sum(number, cell)
             elif isinstance(cell, DelayCell):
                 found = delay_error(cell, self.error, self.allowance.scale)
-                self._add(f"delay '{netlist.names[cell.out]}'", cell.out, found, [cell.arg])
+                self._add(f"delay '{netlist.names[cell.out]}'", (number, cell.out), found, [cell.arg])
             else:
-                self._memory(cell)
+                self._memory(number, cell)
 
-    def _add(self, where: str, out: int, found: float, args: Iterable[Affine]) -> None:
+    def _add(self, where: str, driver: Driver, found: float, args: Iterable[Affine]) -> None:
         """One more error of a signal; too large a one is reported here, and not by all that is below."""
-        bears, total = self.bears[out], self.error[out] + found
+        bears, total = self.bears[driver[1]], self.error[driver[1]] + self.errors.more(driver, found)
         if total <= bears:
-            self.error[out] = total
+            self.errors.add(driver, found)
             return
         self.faults.append(
             f"{where}: float32 errors of its inputs add up to {total:.3g}, its readers bear {bears:.3g}; put a level "
@@ -141,23 +151,23 @@ class _Lowering:
         names = sorted({self.netlist.names[signal] for arg in args for signal, _ in arg.terms})
         return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
-    def _memory(self, cell: MemoryCell) -> None:
+    def _memory(self, number: int, cell: MemoryCell) -> None:
         for label, found, most, args in port_errors(cell, self.error):
             if found > most:
                 self.faults.append(
                     f"memory '{cell.name}', {label}: float32 errors of its inputs add up to {found:.3g}, at most "
                     f"{most:.3g} may; put a level between, or use fewer inputs: {self._names(args)}"
                 )
+        read = [arg for column in cell.columns for arg in (column.data, column.select) if arg is not None]
         for out, found in memory_errors(cell, self.error, self.allowance.scale).items():
-            read = [arg for column in cell.columns for arg in (column.data, column.select) if arg is not None]
-            self._add(f"memory '{cell.name}'", out, found, read)
+            self._add(f"memory '{cell.name}'", (number, out), found, read)
 
     def _sum(self, number: int, cell: SumCell) -> LoweredSum:
         parts, const = self.parts[number]
         out, name = cell.out, self.netlist.names[cell.out]
-        target = (self.bears[out] - self.allowance.clear) / self.drivers[out]
+        target = (self.bears[out] - self.allowance.clear) / self.cases.of(out).cases
         others = self.lowest[out] - _least(cell)
-        form = self.chooser.choose(out, parts, const, target, self.netlist.hi[out] - others)
+        form = self.chooser.choose(out, parts, const, target, self.netlist.hi[out] - others, AIM / self.factor[out])
         for row in form.uses:
             if not any_order_exact(row, self.netlist.lo, self.netlist.hi):
                 names = ", ".join(self.netlist.names[signal] for signal, _ in row.terms[:8])
@@ -167,7 +177,7 @@ class _Lowering:
                 )
         if any(not is_bf16(np.array([weight])) for weight in form.uses.values()):
             self.faults.append(f"sum '{name}': its table jumps by more than bfloat16 holds; split it in two")
-        self._add(f"sum '{name}'", out, form.error, [arg for arg, _ in cell.parts])
+        self._add(f"sum '{name}'", (number, out), form.error, [arg for arg, _ in cell.parts])
         ids = self.row_ids
         uses = tuple((ids.setdefault(row, len(ids)), weight) for row, weight in form.uses.items())
         return LoweredSum(out, parts, const, form.kinds, form.largest, form.error, uses)

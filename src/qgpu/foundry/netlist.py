@@ -6,7 +6,6 @@ here knows of layers.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -131,17 +130,6 @@ def outputs(cell: LayerCell) -> tuple[int, ...]:
         outs = [out for column in cell.columns for out in (column.out, column.out_not) if out is not None]
         return tuple(dict.fromkeys(outs))
     return (cell.out,)
-
-
-def driver_counts(netlist: Netlist) -> Counter[int]:
-    """By signal: how many sums, delays and columns of memories drive it."""
-    counts: Counter[int] = Counter()
-    for cell in netlist.cells:
-        if isinstance(cell, MemoryCell):
-            counts.update(out for column in cell.columns for out in (column.out, column.out_not) if out is not None)
-        else:
-            counts[cell.out] += 1
-    return counts
 
 
 def prune(netlist: Netlist) -> Netlist:

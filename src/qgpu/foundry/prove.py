@@ -25,6 +25,7 @@ from .netlist import Affine, DelayCell, MemoryCell, Netlist, SumCell
 from .numbers import LOGIT, SCALE_BITS
 from .place import Placement
 from .rows import CLEAR_ARITHMETIC, FLAT, SCALE_ARITHMETIC, Allowance, Row, any_order_exact, row_rounding, spread
+from .shared import Errors, cases_of
 
 LEAST = 1 / 16
 LEAST_GAP = 40.0
@@ -92,6 +93,7 @@ class _Proof:
         self.scale = self.lowered.allowance.scale
         self.left = leftovers(placement)
         self.error = list(self.left)
+        self.errors = Errors(cases_of(self.netlist), self.error)
         self.faults: list[str] = []
         self.weakest: Decision | None = None
         self.decisions = {"neurons": 0, "keys": 0, "reads": 0, "outputs": 0}
@@ -105,9 +107,9 @@ class _Proof:
                 self._sum(number, cell)
             elif isinstance(cell, DelayCell):
                 self._bit(f"delay '{self.netlist.names[cell.out]}'", cell.arg, "reads")
-                self.error[cell.out] += delay_error(cell, self.error, self.scale)
+                self.errors.add((number, cell.out), delay_error(cell, self.error, self.scale))
             else:
-                self._memory(cell)
+                self._memory(number, cell)
         self._output()
 
     def _size(self, signal: int) -> int:
@@ -154,7 +156,7 @@ class _Proof:
             off += row_rounding(row, self.netlist.lo, self.netlist.hi) / doubled
             self._decide("neurons", what, row.terms, FLAT if halves else 0.5, off)
         # forms were chosen under errors at least as large as these, so the bound found there holds here
-        self.error[cell.out] += lowered.error
+        self.errors.add((number, cell.out), lowered.error)
         if self.left[cell.out] > self.lowered.allowance.clear:
             self.faults.append(f"'{name}': earlier occupants of its dim leave {self.left[cell.out]:.3g}")
 
@@ -162,18 +164,18 @@ class _Proof:
         self._exact(what, Row(arg.terms, 2 * arg.const))
         self._decide(kind, what, arg.terms, 0.5, spread(arg.terms, self.error))
 
-    def _memory(self, cell: MemoryCell) -> None:
+    def _memory(self, number: int, cell: MemoryCell) -> None:
         where = f"memory '{cell.name}'"
         for label, found, _, args in port_errors(cell, self.error):
             terms = tuple(term for arg in args for term in arg.terms)
             self._exact(f"{where}, {label}", Row(terms, 2 * sum(abs(arg.const) for arg in args) + 2 * len(args) + 1))
             self._decide("keys", f"{where}, {label}", terms, 0.5, found)
-        for number, column in enumerate(cell.columns):
-            self._bit(f"{where}, data of column {number}", column.data, "reads")
+        for place, column in enumerate(cell.columns):
+            self._bit(f"{where}, data of column {place}", column.data, "reads")
             if column.select is not None:
-                self._bit(f"{where}, select of column {number}", column.select, "reads")
+                self._bit(f"{where}, select of column {place}", column.select, "reads")
         for out, found in memory_errors(cell, self.error, self.scale).items():
-            self.error[out] += found
+            self.errors.add((number, out), found)
 
     def _output(self) -> None:
         bits = self.netlist.code

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .netlist import Affine, DelayCell, LayerCell, MemoryCell, Netlist, SumCell, driver_counts
+from .netlist import Affine, DelayCell, LayerCell, MemoryCell, Netlist, SumCell
 from .numbers import READ_ERROR
 from .rows import CODE_LIMIT, FLAT_LIMIT, KEY_LIMIT, ULP, Allowance
+from .shared import cases_of
 
 PROMISE = 2.0**-17  # a sum in steps, of one bit, is never further off than this, its dim's past not counted
 
@@ -41,7 +42,7 @@ class _Walk:
         self.bears = [1.0] * len(netlist.names)
         self.names: list[str] = []
         self.fresh: list[LayerCell] = []
-        self.drivers = driver_counts(netlist)
+        self.cases = cases_of(netlist)
         self.sums: dict[int, list[SumCell]] = {}
         for cell in netlist.cells:
             if isinstance(cell, SumCell):
@@ -66,8 +67,7 @@ class _Walk:
             self._limit((cell.wipe,), FLAT_LIMIT)
         outs = [out for column in cell.columns for out in (column.out, column.out_not) if out is not None]
         # a bit's own error, that of the others through the shared norm, and the gate's; all that drive a signal share
-        shares = 3 if any(column.select is not None for column in cell.columns) else 2
-        room = (min((self.bears[out] / self.drivers[out] for out in outs), default=1.0) - 2 * self.spare) / shares
+        room = min((self._room(out) for out in outs), default=1.0)
         if cell.gather:
             self._limit([arg for column in cell.columns for arg in (column.data, *cell.write.enable)], room)
         known: dict[Affine, Affine] = {}
@@ -80,6 +80,11 @@ class _Walk:
             for column in cell.columns
         )
         return replace(cell, columns=columns)
+
+    def _room(self, out: int) -> float:
+        """For each error of an input of the signal's reads."""
+        weights = self.cases.of(out)
+        return (self.bears[out] - 2 * weights.cases * self.spare) / weights.inputs
 
     def _limit(self, args: Iterable[Affine], total: float) -> None:
         """Together, the expressions may be off by ``total``."""
@@ -109,7 +114,7 @@ class _Walk:
         if signal not in self.least:
             cells = self.sums.get(signal, [])
             total = len(cells) * (PROMISE + self.spare)
-            total += 4 * (max(self.drivers[signal], 1) - len(cells)) * (PROMISE + self.spare)
+            total += 4 * (self.cases.of(signal).cases - len(cells)) * (PROMISE + self.spare)
             for arg, table in (part for cell in cells for part in cell.parts):
                 jumps = sum(abs(b - a) for a, b in zip(table, table[1:], strict=False))
                 largest = sum(abs(c) * max(abs(self.netlist.lo[s]), abs(self.netlist.hi[s])) for s, c in arg.terms)

@@ -66,7 +66,7 @@ def control(b: Builder, ctx: Context, path: Datapath) -> Word:
         runs = b.and_("exec.runs", execute, ~path.fault)
         full = b.sum_of(
             "wide.full",
-            [(at[2 * k] + b.lookup(f"count.is{k}.late", ctx.ranks.count, equals(k)), equals(2)) for k in (3, 4)],
+            [(at[6] + ctx.ranks.three, equals(2)), (at[8] + ctx.ranks.four, equals(2))],
             0,
             1,
         )

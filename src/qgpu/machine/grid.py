@@ -29,7 +29,7 @@ class Grid:
 
 def grid(b: Builder, ctx: Context) -> Grid:
     with b.scope("grid"):
-        write = w.Access(Word("only", ()), (ctx.marker["GRID"], ctx.position[4]))
+        write = w.Access(Word("only", ()), (ctx.marker["GRID"], ctx.third))
         end = row64(b, "end", ctx.token.payload, write, w.Access(Word("only", ())))
         x, y, z = ctx.cta[0:16] + ctx.cta[48:64], ctx.cta[16:32], ctx.cta[32:48]
         last_x = w.equal(b, "last.x", x, end[0:16] + end[48:64])

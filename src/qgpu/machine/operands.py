@@ -77,9 +77,9 @@ def register_ports(b: Builder, ctx: Context, writes: Writes) -> dict[str, list[W
 
 def parameters(b: Builder, ctx: Context) -> list[Word]:
     """Parameter words P, Q and T: 128 rows of one word. A marker's first two DATA are its even word, the others its odd
-    one, so that each is written as soon as it is complete."""
-    payload, even, odd = ctx.token.payload, ctx.position[2], ctx.position[4]
-    write = w.Access(Word("odd", (odd,)) + ctx.row[0:6], (ctx.marker["PARAM"], (even + odd).assume(0, 1)))
+    one; each of them writes what has come of its word."""
+    payload = ctx.token.payload
+    write = w.Access(Word("odd", (ctx.third,)) + ctx.row[0:6], (ctx.marker["PARAM"], ctx.token.kind["DATA"]))
     found = []
     for port in ("pa", "pq", "pt"):
         fields = [Field("low", payload, delay=1), Field("high", payload)]

@@ -39,6 +39,7 @@ class Context:
     """``marker``: kind -> 1 while that marker's DATA (or itself) runs; ``row``, ``sub``, ``register``, ``block``,
     ``quad``
     are the marker's fields. ``position[d]``: 1 at the d-th DATA after the marker (d = 0: at the marker), d <= 8.
+    ``third``: 1 at the third DATA or a later one, known before which it is.
     ``payloads[t]``: the payload t tokens ago, 0..3. ``exec_block``, ``exec_quad``: of the last EXEC, this token
     included.
     ``rom``: field name (isa.encoding) -> word, of the last EXEC's block. ``active``, ``leader``: the last EXEC's
@@ -53,6 +54,7 @@ class Context:
     block: Word
     quad: Word
     position: Bits
+    third: Expr
     payloads: Sequence[Word]
     exec_block: Word
     exec_quad: Word
@@ -68,12 +70,12 @@ class Context:
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """The active lanes of the last EXEC's quad in order: ``of[lane][r]`` is 1 if ``r`` active lanes are below the lane;
-    ``count``: how many are active (0..4), ``two`` and ``four`` say if it is that many."""
+    """The active lanes of the last EXEC's quad in order: ``of[lane][r]`` is 1 if the lane is active and ``r`` active
+    lanes are below it; ``two``, ``three``, ``four``: whether that many are active."""
 
     of: Sequence[Bits]
-    count: Expr
     two: Expr
+    three: Expr
     four: Expr
 
 

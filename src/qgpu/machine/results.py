@@ -6,13 +6,15 @@ and whether they fit 16 bits is counted anew at each token, so that EXEC and DAT
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qgpu.circuit.builder import Builder
-from qgpu.circuit.ir import Expr, Port, total
+from qgpu.circuit.ir import Expr, Port, constant, total
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
+from qgpu.machine.gates import any_of as any_of
+from qgpu.machine.gates import equals as equals
 from qgpu.machine.parts import Bits, Context
 
 
@@ -47,16 +49,6 @@ def buffer(b: Builder, name: str, write: Expr, words: Sequence[Word], active: Bi
     return kept
 
 
-def any_of(b: Builder, name: str, *cases: tuple[Expr, ...]) -> Expr:
-    """OR of ANDs that exclude each other. One level, a neuron a case."""
-    possible = [case for case in cases if all(bit.terms or bit.const for bit in case)]
-    return b.sum_of(name, [(total(case), equals(len(case))) for case in possible], 0, 1)
-
-
-def equals(value: int) -> Callable[[int], int]:
-    return lambda n: int(n == value)
-
-
 def not_sign_extension(b: Builder, name: str, word: Word) -> Expr:
     """1 if a 32-bit word is not its low half sign-extended: its bits 15..31 are mixed. One level, three neurons."""
     return b.lookup(name, total(word.bits[15:]), lambda n: int(0 < n < 17))
@@ -67,9 +59,9 @@ def form(b: Builder, name: str, words: Sequence[Word], ctx: Context) -> Form:
     ranks = ctx.ranks
     with b.scope(name):
         long = [not_sign_extension(b, f"long{i}", word) for i, word in enumerate(words)]
-        lanes = b.lookup("lanes", ranks.count, lambda n: max(n, 1))
-        three_up = b.lookup("three.up", ranks.count, lambda n: int(n >= 3))
-        three = b.lookup("three", ranks.count, lambda n: int(n == 3))
+        lanes = ranks.two + ranks.three * 2 + ranks.four * 3 + 1
+        lanes, three = lanes.assume(1, 4), ranks.three
+        three_up = (three + ranks.four).assume(0, 1)
         terms = []
         for i in range(32):
             ones = total(word[i] for word in words)
@@ -93,7 +85,7 @@ def half_select(b: Builder, ctx: Context) -> HalfSelect:
     at, ranks, wide = ctx.position, ctx.ranks, ctx.marker["VALW"]
     low, high, low_narrow, high_long = [], [], [], []
     for lane in range(4):
-        rank, on = ranks.of[lane], ctx.active[lane]
+        rank, on = ranks.of[lane], constant(1)
         with b.scope(f"half.lane{lane}"):
             low.append(any_of(
                 b, "low",

@@ -2,6 +2,8 @@
 #pragma once
 #ifdef NDEBUG
 #define assert(condition) ((void)0)
+#elif defined(__CUDACC_RTC__)
+#define assert(condition) ((condition) ? (void)0 : __trap())
 #else
 #define assert(condition) ((condition) ? (void)0 : __builtin_trap())
 #endif

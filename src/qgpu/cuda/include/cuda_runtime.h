@@ -2,6 +2,7 @@
 //
 // Nothing here has a body: host code is parsed and thrown away. The launch itself is done by qgpu.
 #pragma once
+#ifndef __CUDACC_RTC__  // NVRTC has no host part
 
 enum cudaError { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2 };
 enum cudaMemcpyKind {
@@ -40,3 +41,4 @@ template <typename T> cudaError_t cudaMemcpyToSymbol(const T&, const void*, size
                                                      cudaMemcpyKind = cudaMemcpyHostToDevice);
 template <typename T> cudaError_t cudaMemcpyFromSymbol(void*, const T&, size_t, size_t = 0,
                                                        cudaMemcpyKind = cudaMemcpyDeviceToHost);
+#endif

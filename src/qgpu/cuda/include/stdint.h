@@ -1,4 +1,4 @@
-// Integer types of fixed width, and their limits, as for a 32-bit machine.
+// Integer types of fixed width, and their limits.
 #pragma once
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
@@ -8,8 +8,13 @@ typedef int int32_t;
 typedef unsigned int uint32_t;
 typedef long long int64_t;
 typedef unsigned long long uint64_t;
+#ifdef __CUDACC_RTC__
+typedef long long intptr_t;
+typedef unsigned long long uintptr_t;
+#else
 typedef __INTPTR_TYPE__ intptr_t;
 typedef __UINTPTR_TYPE__ uintptr_t;
+#endif
 #define INT8_MAX 127
 #define INT8_MIN (-128)
 #define UINT8_MAX 255

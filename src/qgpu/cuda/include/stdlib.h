@@ -1,5 +1,6 @@
 // What of the C library a .cu file may name in its host part; calling it in a kernel is refused by name.
 #pragma once
+#ifndef __CUDACC_RTC__  // NVRTC has no host part
 #define EXIT_SUCCESS 0
 #define EXIT_FAILURE 1
 #define RAND_MAX 2147483647
@@ -12,3 +13,4 @@ int atoi(const char*);
 int rand();
 void srand(unsigned);
 }
+#endif
