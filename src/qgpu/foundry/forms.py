@@ -21,9 +21,6 @@ from .tables import Piece, Table, is_affine, ramps, slope_of, spike, steps, with
 
 Terms = tuple[tuple[int, int], ...]
 
-SPEND = 1.25
-"""By how much a sum may grow to become twice as good."""
-
 
 @dataclass(frozen=True)
 class Part:
@@ -66,30 +63,20 @@ def _total(ways: Sequence[_Way]) -> float:
 
 @dataclass(frozen=True)
 class Chooser:
-    """``lo``, ``hi``, ``error``: by signal; ``error`` grows as the circuit is walked. ``pivot``: of a part, for ramps
-    (False) or steps (True). ``scale``: see ``Allowance``. ``stepped``: whether steps take no more neurons than ramps, for all
+    """``lo``, ``hi``, ``error``: by signal; ``error`` grows as the circuit is walked. ``pivot``: of a part, for ramps,
+    steps or a saw. ``scale``: see ``Allowance``. ``stepped``: whether steps take no more neurons than ramps, for all
     tables of an integer together."""
 
     lo: Sequence[int]
     hi: Sequence[int]
     error: Sequence[float]
-    pivot: Callable[[Part, bool], int]
+    pivot: Callable[[Part, str], int]
     scale: float
     stepped: Callable[[Terms], bool] = lambda terms: False
 
-    def choose(
-        self, out: int, parts: Sequence[Part], const: int, target: float, top: int, aim: float = 0.0
-    ) -> Form:  # fmt: skip
+    def choose(self, out: int, parts: Sequence[Part], const: int, target: float, top: int) -> Form:
         """The form with the fewest rows that keeps within ``target``; if none does, that with the least error.
-        ``top``: the largest value of this sum. ``aim``: a smaller error, for which some rows more may be spent."""
-        found = self._least(out, parts, const, target, top)
-        if aim < found.error <= target:
-            better = self._least(out, parts, const, aim, top)
-            if better.error < found.error / 2 and len(better.uses) <= len(found.uses) * SPEND + 2:
-                return better
-        return found
-
-    def _least(self, out: int, parts: Sequence[Part], const: int, target: float, top: int) -> Form:
+        ``top``: the largest value of this sum."""
         base = 2 * self.scale * max(abs(self.lo[out]), abs(self.hi[out]))
         most_on = top - const
         tries = [self._added(parts, const, base, target)]
@@ -154,11 +141,11 @@ class Chooser:
         return any_order_exact(row, self.lo, self.hi)
 
     def _way(
-        self, kind: str, sides: Sequence[Sequence[tuple[Row, int]]], const: int, carried: float, tail: float = 0.0
+        self, kind: str, sides: Sequence[Sequence[tuple[Row, int]]], const: int, part: Part, slope: int, tail: float = 0.0
     ) -> _Way:
         """A way whose rows stand on two sides of a pivot, only one of which is on at a time; on one side the
-        roundings of all rows add up, and at the pivot itself one row of each side can be near its bend. ``carried``:
-        what the inputs' errors add, ``tail``: what each unit of a row adds."""
+        roundings of all rows add up, and at the pivot itself one row of each side can be near its bend. ``slope``:
+        by how much the inputs' errors are multiplied, ``tail``: what each unit of a row adds."""
         sums = [(0.0, 0.0, 0.0)]
         most = 0.0
         for side in sides:
@@ -172,8 +159,9 @@ class Chooser:
         found, positive, negative = (max(column) for column in zip(*sums, strict=True))
         both = most if all(sides) else 0.0
         return _Way(
-            kind, tuple(pair for side in sides for pair in side), const, carried + found + both, positive, negative
-        )
+            kind, tuple(pair for side in sides for pair in side), const,
+            slope * spread(part.terms, self.error) + found + both, positive, negative,
+        )  # fmt: skip
 
     def _first(self, part: Part) -> _Way:
         """Ramps; or steps, if all tables of the part's integer take no more neurons that way."""
@@ -181,15 +169,15 @@ class Chooser:
         return way or self._ramp(part)
 
     def _ramp(self, part: Part) -> _Way:
-        carried = slope_of(part.table) * spread(part.terms, self.error)
+        steepest = slope_of(part.table)
         first, values = part.table
         if is_affine(part.table) and values[0] and values[-1]:
             slope = values[1] - values[0] if len(values) > 1 else 0
             rows = [(Row(part.terms, 0, linear=True), slope)] if slope else []
-            return self._way("linear", (rows, ()), values[0] - slope * first, carried)
-        const, pieces = ramps(part.table, self.pivot(part, False))
+            return self._way("linear", (rows, ()), values[0] - slope * first, part, steepest)
+        const, pieces = ramps(part.table, self.pivot(part, "ramps"))
         sides = [[(ramp_row(part.terms, p), p[2]) for p in pieces if p[0] == side] for side in (1, -1)]
-        return self._way("ramps", sides, const, carried)
+        return self._way("ramps", sides, const, part, steepest)
 
     def _sharp(self, part: Part) -> Row | None:
         """The sharp neuron of an AND; None for other tables, and where it is not exact."""
@@ -209,8 +197,8 @@ class Chooser:
 
     def _step(self, part: Part) -> _Way | None:
         """None where steps are not exact."""
-        found = self._step_sides(part, part.table)
-        return None if found is None else self._way("steps", found[0], found[1], 0.0, TAIL)
+        found = self._step_sides(part, part.table, "steps")
+        return None if found is None else self._way("steps", found[0], found[1], part, 0, TAIL)
 
     def _saw(self, part: Part) -> _Way | None:
         """The part's commonest slope as one linear neuron, and steps for the rest: of n mod m as many neurons as bends,
@@ -218,20 +206,19 @@ class Chooser:
         slope, rest = without_slope(part.table)
         if not slope:
             return None
-        found = self._step_sides(part, rest)
+        found = self._step_sides(part, rest, "saw")
         if found is None:
             return None
         sides, const = found
         linear = (Row(part.terms, 0, linear=True), slope)
-        carried = abs(slope) * spread(part.terms, self.error)
-        way = self._way("saw", [[linear, *side] for side in sides], const - slope * part.table[0], carried, TAIL)
+        way = self._way("saw", [[linear, *side] for side in sides], const - slope * part.table[0], part, abs(slope), TAIL)
         return replace(way, rows=(linear, *(pair for side in sides for pair in side)))
 
-    def _step_sides(self, part: Part, table: Table) -> tuple[list[list[tuple[Row, int]]], int] | None:
+    def _step_sides(self, part: Part, table: Table, kind: str) -> tuple[list[list[tuple[Row, int]]], int] | None:
         """Rows of ``table`` over the part's integer as steps, on either side of the pivot, and the constant."""
         if spread(part.terms, self.error) > FLAT_LIMIT:
             return None
-        const, pieces = steps(table, self.pivot(part, True))
+        const, pieces = steps(table, self.pivot(part, kind))
         sides = [
             [pair for piece in pieces if piece[0] == side for pair in step_rows(part.terms, piece)] for side in (1, -1)
         ]

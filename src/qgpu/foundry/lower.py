@@ -22,10 +22,6 @@ from .rows import FLAT_LIMIT, KEY_LIMIT, Allowance, Row, any_order_exact, spread
 from .shared import Driver, Errors, cases_of, columns_of, select_cases
 from .tables import Table, pivots, ramps, steps, without_slope
 
-AIM = 2.0**-10
-"""How good a sum should be, where a few neurons more get it there: its error times the largest coefficient it is read
-with. What its readers can bear at most may be far more, but then they need steps."""
-
 
 @dataclass(frozen=True)
 class LoweredSum:
@@ -109,11 +105,7 @@ class _Lowering:
                 for part in self.parts[number][0]:
                     self.groups.setdefault(part.terms, {})[part.table] = None
         self.stepped: dict[Terms, bool] = {}
-        self.factor = [1] * len(netlist.names)  # by signal: the largest coefficient that a sum reads it with
-        for terms in self.groups:
-            for signal, coef in terms:
-                self.factor[signal] = max(self.factor[signal], abs(coef))
-        self.pivot_of: dict[tuple[Terms, bool], dict[Table, int]] = {}
+        self.pivot_of: dict[tuple[Terms, str], dict[Table, int]] = {}
         self.error = [allowance.clear] * len(netlist.names)
         self.cases = cases_of(netlist)
         self.errors = Errors(self.cases, self.error)
@@ -167,7 +159,7 @@ class _Lowering:
         out, name = cell.out, self.netlist.names[cell.out]
         target = (self.bears[out] - self.allowance.clear) / self.cases.of(out).cases
         others = self.lowest[out] - _least(cell)
-        form = self.chooser.choose(out, parts, const, target, self.netlist.hi[out] - others, AIM / self.factor[out])
+        form = self.chooser.choose(out, parts, const, target, self.netlist.hi[out] - others)
         for row in form.uses:
             if not any_order_exact(row, self.netlist.lo, self.netlist.hi):
                 names = ", ".join(self.netlist.names[signal] for signal, _ in row.terms[:8])
@@ -182,29 +174,29 @@ class _Lowering:
         uses = tuple((ids.setdefault(row, len(ids)), weight) for row, weight in form.uses.items())
         return LoweredSum(out, parts, const, form.kinds, form.largest, form.error, uses)
 
-    def _pivot(self, part: Part, stepped: bool) -> int:
-        known = self.pivot_of.get((part.terms, stepped))
+    def _pivot(self, part: Part, kind: str) -> int:
+        known = self.pivot_of.get((part.terms, kind))
         if known is None:
-            shapes = tuple(self.groups[part.terms])
-            found = pivots(shapes, steps if stepped else ramps)
-            known = self.pivot_of[part.terms, stepped] = dict(zip(shapes, found, strict=True))
+            tables = tuple(self.groups[part.terms])
+            shapes = tuple(without_slope(table)[1] for table in tables) if kind == "saw" else tables
+            found = pivots(shapes, ramps if kind == "ramps" else steps)
+            known = self.pivot_of[part.terms, kind] = dict(zip(tables, found, strict=True))
         return known[part.table]
 
     def _stepped(self, terms: Terms) -> bool:
-        """Whether all tables of an integer take no more neurons as steps (and a slope) than as ramps."""
+        """Whether all tables of an integer take about as few neurons as steps (and a slope) as they do as ramps."""
         known = self.stepped.get(terms)
         if known is None:
-            counts = []
-            for steep in (False, True):
-                pieces: set[object] = set()
-                for table in self.groups[terms]:
-                    pivot = self._pivot(Part(terms, table), steep)
-                    rest = without_slope(table)[1] if steep else table
-                    found = (steps if steep else ramps)(rest, pivot)[1]
-                    pieces.update((side, position, half) for side, position, _ in found for half in range(1 + steep))
-                    pieces.update(["slope"] if rest != table else [])
-                counts.append(len(pieces))
-            known = self.stepped[terms] = counts[1] <= counts[0]
+            bends: set[object] = set()
+            breaks: set[object] = set()
+            for table in self.groups[terms]:
+                part = Part(terms, table)
+                bends.update(piece[:2] for piece in ramps(table, self._pivot(part, "ramps"))[1])
+                slope, rest = without_slope(table)
+                for side, position, _ in steps(rest, self._pivot(part, "saw"))[1]:
+                    breaks.update([(side, position, 0), (side, position, 1)])
+                breaks.update(["slope"] if slope else [])
+            known = self.stepped[terms] = len(breaks) <= len(bends) + 1
         return known
 
 

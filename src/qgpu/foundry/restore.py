@@ -87,11 +87,12 @@ class _Walk:
         return (self.bears[out] - 2 * weights.cases * self.spare) / weights.inputs
 
     def _limit(self, args: Iterable[Affine], total: float) -> None:
-        """Together, the expressions may be off by ``total``."""
+        """Together, the expressions may be off by ``total``. What a term may add falls slowly with its coefficient: a
+        gate's literals, pushed far, do not ask of what they gate to be as exact as they are."""
         terms = [term for arg in args for term in arg.terms]
-        weight = sum(abs(coef) for _, coef in terms)
-        for signal, _ in terms:
-            self.bears[signal] = min(self.bears[signal], total / weight)
+        whole = sum(_share(coef) for _, coef in terms)
+        for signal, coef in terms:
+            self.bears[signal] = min(self.bears[signal], total * _share(coef) / whole / abs(coef))
 
     def _read(self, arg: Affine, room: float, known: dict[Affine, Affine]) -> Affine:
         """The expression, or a restored copy if it would have to be better than a sum can promise."""
@@ -126,3 +127,7 @@ class _Walk:
     def _text(self, arg: Affine) -> str:
         names = [self.netlist.names[signal] for signal, _ in arg.terms[:3] if signal < len(self.netlist.names)]
         return "+".join(names)
+
+
+def _share(coef: int) -> float:
+    return float(abs(coef) ** (-1 / 3))

@@ -22,7 +22,7 @@ from qgpu.circuit.word import Word
 from qgpu.machine import alu_shift
 from qgpu.machine.alu_order import Order
 from qgpu.machine.alu_product import columns_of, correction, counted, partial_products, spread_counts
-from qgpu.machine.alu_shift import Amount
+from qgpu.machine.alu_shift import PRODUCTS, Amount
 from qgpu.machine.alu_terms import (
     DIGITS,
     Term,
@@ -39,7 +39,6 @@ from qgpu.machine.alu_terms import (
     top,
 )
 
-PRODUCTS = ("mul.lo", "mulhi.s", "mulhi.u")
 HIGH = ("mulhi.s", "mulhi.u")
 LOW = ("first", "mul.lo", "shl", "shr.s", "shr.u", "shf.l.wrap", "shf.l.clamp", "shf.r.wrap", "shf.r.clamp")
 ARITHMETIC = ("add", "sub", "first", "min.s", "max.s", "min.u", "max.u")
@@ -60,9 +59,8 @@ def lines(b: Builder, rom: Mapping[str, Word]) -> dict[str, Expr]:
         "high": {"m_op": HIGH, "alu_b": ARITHMETIC},
         "high.inverse": {"m_op": HIGH, "alu_b": ("rsub",)},
         "logic": {"alu_b": LOGIC},
-        "linear": {"alu_b": ("or", "xor", "orn")},
+        "any": {"alu_b": ("or", "xor", "orn")},
         "both": {"alu_b": ("and", "andn")},
-        "either": {"alu_b": ("or", "orn")},
         "differ": {"alu_b": ("xor",)},
         "second": {"alu_b": ("second",)},
         "min": {"alu_b": ("min.s", "min.u")},
@@ -125,7 +123,7 @@ def _joined(b: Builder, columns: list[Expr], c: Word, k: Amount, is_: Mapping[st
         counts.append(whole.assume(0, most + (3 if column == 33 else 2 if column > 31 else 0)))
     terms = spread_counts(counts)
     bounds = [(0, sum(max(table(n) for n in range(arg.lo, arg.hi + 1)) for arg, table in part)) for part in terms]  # type: ignore[operator]
-    for i, part in enumerate(alu_shift.fine(columns, k, is_["shift.shifts"])):
+    for i, part in enumerate(alu_shift.fine(columns, k)):
         terms[i] += part
     for i, x in enumerate(c):
         for half, at in (("low", i), ("high", 32 + i)):
@@ -161,12 +159,13 @@ def _digits(b: Builder, columns: list[Expr], c: Word, is_: Mapping[str, Expr]) -
 
 
 def _logic(columns: list[Expr], is_: Mapping[str, Expr]) -> list[Term]:
-    """A digit of a logic operation, of columns that hold two bits each: x or y = x + y - (x and y), and so on."""
+    """A digit of a logic operation, of columns that hold two bits each (others may hold more, and nothing comes of
+    it)."""
     terms = []
     for i, column in enumerate(columns):
-        terms.append(gate(column, identity, is_["linear"], weight=1 << i))
-        for name, factor in (("both", 1), ("either", -1), ("differ", -2)):
-            terms.append(gate(column, lambda n: max(n - 1, 0), is_[name], weight=factor << i))
+        for name, least, factor in (("any", 1, 1), ("both", 2, 1), ("differ", 2, -1)):
+            arg, table = gate(column, at_least(least), is_[name], weight=factor << i)
+            terms.append((arg.assume(arg.lo, 2), table))
     return terms
 
 
@@ -174,7 +173,7 @@ def _chosen(
     b: Builder, found: Digits, is_: Mapping[str, Expr], replace: Expr
 ) -> tuple[list[Expr], list[Expr], list[Expr], tuple[list[Expr], list[Expr]]]:
     """Level 4: digits of the half that is wanted, complemented (15 less the digit) or replaced by c; generate and
-    propagate of that half, and of the low half in pairs of digits."""
+    propagate of that half, and of the low half for itself."""
     halves = ((found.low, is_["low"], is_["low.inverse"]), (found.high, is_["high"], is_["high.inverse"]))
     chosen, generate, propagate = [], [], []
     for j in range(DIGITS):
@@ -190,10 +189,8 @@ def _chosen(
             generate.append(made[f"generate{j}"])
             propagate.append(made[f"propagate{j}"])
     low_generate, low_propagate = [], []
-    for j in range(0, DIGITS, 2):
-        pair = found.low[j] + (found.low[j + 1] * 8 if j + 1 < DIGITS else 0)
-        full = 64 if j + 1 < DIGITS else 4
-        made = b.lookups(f"pair{j}", pair, {"generate": at_least(full), "propagate": equals(full - 1)})
+    for j, source in enumerate(found.low):
+        made = b.lookups(f"low{j}", source, {"generate": at_least(top(j) + 1), "propagate": equals(top(j))})
         low_generate.append(made["generate"])
         low_propagate.append(made["propagate"])
     return chosen, generate, propagate, (low_generate, low_propagate)
@@ -207,11 +204,10 @@ def _sum(
     bits: list[Expr] = []
     for j in range(DIGITS):
         terms: list[Term] = []
-        for half in ("low", "high"):
-            for sign, way in ((1, is_[half]), (-1, is_[f"{half}.inverse"])):
-                terms += carries(generate[:j], propagate[:j], way, ~replace, weight=sign)
-                if half == "high":
-                    terms += carries(low[0], [*low[1], *propagate[:j]], way, ~replace, weight=sign)
+        for sign, way in ((1, ""), (-1, ".inverse")):
+            either = (is_[f"low{way}"] + is_[f"high{way}"]).assume(0, 1)
+            terms += carries(generate[:j], propagate[:j], either, ~replace, weight=sign)
+            terms += carries(low[0], [*low[1], *propagate[:j]], is_[f"high{way}"], ~replace, weight=sign)
         carry = b.sum_of(f"carry{j}", terms, -1, 1)
         number = (chosen[j] + carry).assume(0, 15)
         tables = {f"bit{3 * j + i}": [(number, bit(i))] for i in range(top(j).bit_length())}

@@ -92,10 +92,11 @@ def line(b: Builder, rom: Mapping[str, Word], name: str, *cases: Mapping[str, Se
         for field, choices in case.items():
             names = encoding.CHOICES.get(field)
             numbers = [names.index(choice) if names else int(choice) for choice in choices]
-            rows = [[*row, *_literals(rom[field], number)] for row in rows for number in numbers]
+            rows = [[*row, *literals(rom[field], number)] for row in rows for number in numbers]
         terms += [conj(*row) for row in rows]
     return b.sum_of(name, terms, 0, 1)
 
 
-def _literals(word: Word, value: int) -> list[Expr]:
+def literals(word: Word, value: int) -> list[Expr]:
+    """Bits that are all 1 if and only if the word is ``value``."""
     return [x if value >> i & 1 else ~x for i, x in enumerate(word)]
