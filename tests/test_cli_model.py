@@ -72,3 +72,28 @@ def test_export_leaves_other_things_alone(tmp_path):
     assert (status, out) == (2, "") and "there is something else there, no checkpoint" in error
     assert (tmp_path / "thesis" / "chapter1.tex").exists()
     assert qgpu_("export", tmp_path / "thesis" / "chapter1.tex")[0] == 2
+
+
+def test_prove_reads_the_weights_and_nothing_else(tmp_path):
+    status, out, _ = qgpu_("prove", "--json")
+    facts = json.loads(out)
+    assert status == 0 and facts["holds"] and facts["context"] == 262_144 and facts["state_loss"] < 1e-6
+    assert 0.1 < facts["min_margin_float32"] <= facts["min_margin_bf16"] <= 0.5
+    assert "proved from" in qgpu_("prove")[1]
+
+
+def test_prove_names_what_is_wrong_with_a_file(tmp_path):
+    from dataclasses import replace
+
+    from qgpu.foundry import cast
+
+    made = cast(fibonacci(4))
+    name = next(name for name in made.sparse if name.endswith("gate_proj.weight"))
+    matrix = made.sparse[name]
+    flipped = replace(matrix, values=-matrix.values)
+    replace(made, sparse={**made.sparse, name: flipped}).save(tmp_path / "flipped.safetensors")
+    status, out, _ = qgpu_("prove", tmp_path / "flipped.safetensors")
+    assert status == 1 and "the proof does not hold" in out and "layer 0, neuron" in out
+    (tmp_path / "none").write_text("x")
+    status, _, error = qgpu_("prove", tmp_path / "none")
+    assert status == 2 and "not a safetensors file" in error

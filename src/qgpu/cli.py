@@ -141,6 +141,17 @@ def cast(json: Json = False) -> None:
 
 
 @app.command()
+def prove(
+    file: Annotated[Path | None, typer.Argument(help="A network file. The bare model if none is named.")] = None,
+    json: Json = False,
+) -> None:
+    """Prove the margins anew, from the weights alone: no circuit, no schedule."""
+    from qgpu import cli_prove
+
+    cli_prove.prove(file, json)
+
+
+@app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="The folder to write; it is replaced if it is a checkpoint.")],
     dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.bfloat16,

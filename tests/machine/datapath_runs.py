@@ -178,6 +178,10 @@ def _compare(e: Expected, words: dict[tuple[str, int], int], bits: dict[str, np.
         for lane, value in expected.items():
             if words[name, lane] != value:
                 yield f"{name}{lane} {words[name, lane]:#x}, expected {value:#x}"
+    for name in ("early", "late"):
+        for lane in {*range(4)} - {*e.guard}:
+            if words[name, lane]:
+                yield f"{name}{lane} {words[name, lane]:#x} in a lane that is not active"
     for lane, guard in e.guard.items():
         if bits["guard"][lane] != guard:
             yield f"guard of lane {lane} is {bits['guard'][lane]}"

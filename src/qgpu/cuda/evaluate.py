@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
 from qgpu.cuda.ir import (
+    SHARED_WINDOW,
     Address,
     Atomic,
     Barrier,
@@ -99,7 +100,7 @@ def _place(machine: Machine) -> None:
     for variable in [v for v in machine.function.variables if v.size] + dynamic:
         if variable.space == "shared":
             machine.shared_bytes = -(-machine.shared_bytes // variable.align) * variable.align
-            machine.addresses[variable.name] = SHARED + machine.shared_bytes
+            machine.addresses[variable.name] = SHARED + (machine.shared_bytes if variable.name != SHARED_WINDOW else 0)
             machine.shared_bytes += variable.size
         elif variable.space == "local":
             machine.local_bytes = -(-machine.local_bytes // variable.align) * variable.align

@@ -6,7 +6,7 @@ line, and a hint for each.
 
 from collections.abc import Callable
 
-from qgpu.cuda import ptx, translate_compute, translate_memory
+from qgpu.cuda import ptx, translate_bits, translate_carry, translate_compute, translate_memory
 from qgpu.cuda.ir import (
     Branch,
     Exit,
@@ -26,8 +26,12 @@ from qgpu.cuda.simplify import remove_unreachable
 from qgpu.cuda.translate_calls import call
 from qgpu.cuda.translate_compute import key_of
 from qgpu.cuda.translation import FLOATING, Frame, Refused, Translation, operand_count
-from qgpu.cuda.verify import verify
+from qgpu.cuda.verify import VerifyError, verify
 from qgpu.errors import PtxError
+from qgpu.isa.tokens import MEMORY_BYTES
+
+MALFORMED = (ValueError, IndexError, KeyError, AttributeError)
+"""What a table's function meets where an instruction lacks a modifier or an operand that all its forms have."""
 
 MAXIMUM_STATEMENTS = 50_000
 """How much one kernel may grow to when device functions are put in place of their calls."""
@@ -36,20 +40,22 @@ _HINTED: tuple[tuple[str, str], ...] = (
     ("fma rcp sqrt rsqrt sin cos lg2 ex2 tanh testp copysign", FLOATING),
     ("tex tld4 txq suld sust sured suq", "textures and surfaces are not there: use global memory"),
     ("wmma mma wgmma ldmatrix stmatrix movmatrix", "there are no matrix units"),
-    ("cp mbarrier prefetch prefetchu discard", "asynchronous copies and prefetches are not there: use plain loads"),
-    ("addc subc madc", "carries between instructions are not there: use 64-bit integers"),
-    ("dp4a dp2a", "write the products out in C"),
+    ("cp mbarrier", "asynchronous copies are not there: use plain loads"),
     ("shfl vote", "use the _sync form"),
 )
 HINTS: dict[str, str] = {
     **{opcode: hint for opcodes, hint in _HINTED for opcode in opcodes.split()},
-    "isspacep": "the space of a pointer cannot be asked for",
     "alloca": "there is no memory of a size known at run time only: use a fixed array",
 }
 """By opcode, for instructions that no table knows."""
 
 Handler = Callable[[Translation, ptx.Instruction], None]
-_HANDLERS: dict[str, Handler] = {**translate_compute.HANDLERS, **translate_memory.HANDLERS}
+_HANDLERS: dict[str, Handler] = {
+    **translate_compute.HANDLERS,
+    **translate_carry.HANDLERS,
+    **translate_bits.HANDLERS,
+    **translate_memory.HANDLERS,
+}
 _BY_OPCODE: dict[str, Handler] = {**translate_compute.BY_OPCODE, **translate_memory.BY_OPCODE}
 
 
@@ -96,7 +102,10 @@ def translate(module: ptx.Module, name: str) -> Function:
     if refusals:
         raise refuse(refusals, ptx.readable_name(kernel.name), module.file)
     function = Function(ptx.readable_name(kernel.name), parameters, tuple(variables), tuple(t.blocks))
-    return verify(remove_unreachable(function))
+    try:
+        return verify(remove_unreachable(function))
+    except VerifyError as error:
+        raise PtxError(f"{module.file}: this PTX breaks its own rules: {error}") from None
 
 
 def _run(t: Translation, refusals: list[Refusal], count: list[int]) -> None:
@@ -123,7 +132,8 @@ def _run(t: Translation, refusals: list[Refusal], count: list[int]) -> None:
                     call(t, statement, lambda inner: _run(inner, refusals, count))
                 else:
                     _instruction(t, statement)
-            except Refused as refused:
+            except (Refused, *MALFORMED) as error:
+                refused = error if isinstance(error, Refused) else Refused("this is no form of the instruction")
                 kernel = t.frames[0].function.name
                 refusals.append(Refusal(kernel, statement.line, statement.source, text_of(statement), str(refused)))
                 if count[0] > MAXIMUM_STATEMENTS:
@@ -227,6 +237,8 @@ def _variables(t: Translation, refusals: list[Refusal]) -> list[Variable]:
 def _variable(variable: ptx.Variable) -> Variable:
     if variable.type not in ptx.TYPE_BYTES:
         raise Refused("textures and surfaces are not there: use global memory")
+    if variable.size > MEMORY_BYTES:
+        raise Refused(f"{variable.size:,} bytes, and the whole memory has {MEMORY_BYTES:,}")
     if variable.extern and variable.space != "shared":
         raise Refused("a variable of another file is not there: define it here")
     initial, references = None, []

@@ -25,10 +25,10 @@ from qgpu.cuda.ir_operands import (
 )
 
 __all__ = [
-    "Address", "Atomic", "Barrier", "BasicBlock", "Branch", "Compute", "Const", "Exit", "Fence", "Function", "Guard",
-    "Instruction", "Jump", "KernelParameter", "Load", "Operand", "Origin", "Param", "Print", "Reference", "Reg",
-    "Special", "Store", "Switch", "TERMINATORS", "Terminator", "Trap", "Type", "Variable", "VariableAddress", "WarpOp",
-    "has_effect", "map_operands", "operands", "reads", "successors", "writes",
+    "Address", "Atomic", "Barrier", "BasicBlock", "Branch", "Compute", "Const", "Exit", "Fence", "Function",
+    "Guard", "Instruction", "Jump", "KernelParameter", "Load", "Operand", "Origin", "Param", "Print", "Reference",
+    "Reg", "SHARED_WINDOW", "Special", "Store", "Switch", "TERMINATORS", "Terminator", "Trap", "Type", "Variable",
+    "VariableAddress", "WarpOp", "has_effect", "map_operands", "operands", "reads", "successors", "writes",
 ]  # fmt: skip
 
 
@@ -203,6 +203,10 @@ class Reference:
     width: int
     variable: str
     addend: int = 0
+
+
+SHARED_WINDOW = "%shared"
+"""The name of a variable of no size that lies where shared memory starts."""
 
 
 @dataclass(frozen=True)

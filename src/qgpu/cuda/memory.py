@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from qgpu.cuda.ir import (
+    SHARED_WINDOW,
     Address,
     Atomic,
     BasicBlock,
@@ -88,7 +89,7 @@ def shared_addresses(function: Function, file: str = "") -> tuple[dict[str, int]
     shared = [variable for variable in function.variables if variable.space == "shared"]
     for variable in sorted(shared, key=lambda variable: variable.size == 0):
         end = -(-end // variable.align) * variable.align
-        found[variable.name] = SHARED_FIRST + end
+        found[variable.name] = SHARED_FIRST + (end if variable.name != SHARED_WINDOW else 0)
         end += variable.size
     if end > SHARED_BYTES:
         raise UnsupportedError(
@@ -96,6 +97,11 @@ def shared_addresses(function: Function, file: str = "") -> tuple[dict[str, int]
             f"{SHARED_BYTES:,}: use smaller arrays, or narrower types"
         )
     return found, end
+
+
+def has_dynamic_shared(function: Function) -> bool:
+    """Whether the function uses shared memory whose size a launch says."""
+    return any(v.space == "shared" and not v.size and v.name != SHARED_WINDOW for v in function.variables)
 
 
 # ---- Local memory and the module's variables, by hidden parameters ----

@@ -11,7 +11,14 @@ from qgpu.cuda.expand_printf import BUFFER, Format, expand_prints
 from qgpu.cuda.frontend import kernel_named, translate
 from qgpu.cuda.ir import Const, Function, KernelParameter, Operand, Special, Type, map_operands
 from qgpu.cuda.lower import Options, lower
-from qgpu.cuda.memory import ModuleVariable, place_locals, place_variables, shared_addresses, used_variables
+from qgpu.cuda.memory import (
+    ModuleVariable,
+    has_dynamic_shared,
+    place_locals,
+    place_variables,
+    shared_addresses,
+    used_variables,
+)
 from qgpu.cuda.optimize import optimize
 from qgpu.cuda.promote import promote_locals
 from qgpu.cuda.ptx import Module, readable_name
@@ -152,7 +159,7 @@ def prepare(function: Function, file: str = "") -> Prepared:
     return Prepared(
         function,
         shared_bytes,
-        any(variable.space == "shared" and not variable.size for variable in function.variables),
+        has_dynamic_shared(function),
         variables,
         local,
         None if buffer is None else Printf(buffer, formats),

@@ -30,9 +30,9 @@ from qgpu.cuda.ptx import (
     Variable,
     Vector,
 )
-from qgpu.cuda.ptx_cursor import Cursor
+from qgpu.cuda.ptx_cursor import MAXIMUM_DEPTH, Cursor
 
-MAXIMUM_DEPTH = 64
+MAXIMUM_MODIFIERS = 20
 BRANCHES = frozenset({"bra", "brx"})
 _SPACES = frozenset({".global", ".const", ".shared", ".local", ".param"})
 
@@ -175,7 +175,9 @@ class Body:
         if guard is None and cursor.take(":"):
             self._labelled(word.text, word.line)
             return
-        opcode, *modifiers = word.text.split(".")
+        opcode, *modifiers = word.text.split(".", MAXIMUM_MODIFIERS + 1)
+        if len(modifiers) > MAXIMUM_MODIFIERS:
+            cursor.fail_at_previous("an instruction")
         operands: list[Operand] = []
         while not cursor.at(";"):
             if operands:

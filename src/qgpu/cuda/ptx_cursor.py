@@ -6,6 +6,9 @@ from typing import NoReturn
 from qgpu.cuda.ptx_lexer import Token, integer
 from qgpu.errors import PtxError
 
+MAXIMUM_DEPTH = 64
+MAXIMUM_SIGNS = 8
+
 
 class Cursor:
     """Walks over tokens; ``token`` is the one not yet taken, ``previous`` the one taken last.
@@ -74,9 +77,11 @@ class Cursor:
         return value
 
     def constant(self) -> int:
-        """Takes an integer with any number of signs before it."""
+        """Takes an integer with signs before it."""
         sign = 1
-        while self.token.text in ("-", "+"):
+        for _ in range(MAXIMUM_SIGNS):
+            if self.token.text not in ("-", "+"):
+                break
             sign = -sign if self.next().text == "-" else sign
         return sign * self.integer("an integer")
 
@@ -115,3 +120,5 @@ class Cursor:
             if self.at_kind("end"):
                 self.fail("'}' to close the section")
             depth += {"{": 1, "}": -1}.get(self.next().text, 0)
+            if depth > MAXIMUM_DEPTH:
+                self.fail_at_previous(f"at most {MAXIMUM_DEPTH} nested braces")

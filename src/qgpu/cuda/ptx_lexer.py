@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from qgpu.errors import PtxError
 
+SHOWN = 60
+"""How many characters of a token a message shows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -17,7 +20,9 @@ class Token:
     line: int
 
     def __str__(self) -> str:
-        return "the end of the file" if self.kind == "end" else f"{self.text!r}"
+        if self.kind == "end":
+            return "the end of the file"
+        return repr(self.text if len(self.text) <= SHOWN else f"{self.text[:SHOWN]}...")
 
 
 _PATTERN = re.compile(
@@ -29,8 +34,8 @@ _PATTERN = re.compile(
     | (?P<float>0[fF][0-9a-fA-F]{8}(?!\w) | 0[dD][0-9a-fA-F]{16}(?!\w)
               | [0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)?(?!\w) | [0-9]+[eE][+-]?[0-9]+(?!\w))
     | (?P<integer>0[xX][0-9a-fA-F]+U?(?!\w) | 0[bB][01]+U?(?!\w) | [0-9]+U?(?!\w))
-    | (?P<word>[A-Za-z_$%][A-Za-z0-9_$]*(?:\.[A-Za-z0-9_]+(?:::[A-Za-z0-9_]+)*)*)
-    | (?P<directive>\.[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z0-9_]+)*)
+    | (?P<word>[A-Za-z_$%][A-Za-z0-9_$]*(?:\.[A-Za-z0-9_]+(?:::[A-Za-z0-9_]+){0,4}){0,32})
+    | (?P<directive>\.[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z0-9_]+){0,4})
     | (?P<string>"[^"\n]*")
     | (?P<punctuation>[][{}()<>,;:@!+\-|=*])
     """,

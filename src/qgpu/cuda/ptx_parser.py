@@ -15,7 +15,7 @@ from qgpu.cuda.ptx import (
     Variable,
 )
 from qgpu.cuda.ptx_body import Body
-from qgpu.cuda.ptx_cursor import Cursor
+from qgpu.cuda.ptx_cursor import MAXIMUM_DEPTH, Cursor
 from qgpu.cuda.ptx_lexer import tokens_of
 
 LINKAGE = frozenset({".extern", ".visible", ".weak", ".common"})
@@ -25,6 +25,7 @@ LIMITS = frozenset(
      ".explicitcluster", ".noreturn", ".abi_preserve", ".abi_preserve_control"}
 )  # fmt: skip
 MAXIMUM_BYTES = 1 << 32
+MAXIMUM_ALIGNMENT = 1 << 16
 
 
 def parse_ptx(text: str, file: str, sources: Mapping[str, str] | None = None) -> Module:
@@ -69,8 +70,9 @@ class _Parser:
                 cursor.skip_statement()
             elif cursor.take(".alias"):
                 cursor.skip_statement()
-            elif cursor.at("@"):
-                cursor.skip_line()  # @@DWARF lines of old compilers
+            elif cursor.take("@"):  # @@DWARF lines of old compilers
+                cursor.expect("@", "@@DWARF")
+                cursor.skip_line()
             else:
                 self._declaration()
         functions = []
@@ -140,6 +142,8 @@ class _Parser:
         if cursor.take(";"):
             self.functions.append(head)
             return
+        if any(other.name == name for other, _ in self.bodies):
+            cursor.error(line, f"the function {name} is here a second time")
         registers = {p.name: p.type for p in (*returns, *parameters) if p.register}
         body = Body(cursor, variables, registers)
         body.parse()
@@ -166,7 +170,7 @@ class _Parser:
         while cursor.at_kind("directive"):
             directive = cursor.next().text.removeprefix(".")
             if directive == "align":
-                alignment = cursor.integer("an alignment")
+                alignment = _alignment(cursor)
                 # After .ptr, .align tells of what is pointed at.
                 align = align if pointer else alignment
             elif directive == "ptr":
@@ -186,6 +190,13 @@ class _Parser:
         return Parameter(name, type_name, size, align, pointer, line, register)
 
 
+def _alignment(cursor: Cursor) -> int:
+    found = cursor.integer("an alignment")
+    if found.bit_count() != 1 or found > MAXIMUM_ALIGNMENT:
+        cursor.fail_at_previous("an alignment, a power of two")
+    return found
+
+
 def variables(cursor: Cursor, extern: bool) -> list[Variable]:
     """The variables of one declaration, from its state space on to the semicolon."""
     space = cursor.next().text.removeprefix(".")
@@ -193,7 +204,7 @@ def variables(cursor: Cursor, extern: bool) -> list[Variable]:
     while cursor.at_kind("directive"):
         directive = cursor.next().text.removeprefix(".")
         if directive == "align":
-            align = cursor.integer("an alignment")
+            align = _alignment(cursor)
         elif directive in ("v2", "v4", "v8"):
             lanes = int(directive[1:])
         elif directive in TYPE_BYTES or directive in ("pred", "texref", "samplerref", "surfref"):
@@ -239,6 +250,8 @@ def _initial_values(cursor: Cursor) -> list[int | Symbol]:
     while True:
         if cursor.take("{"):
             depth += 1
+            if depth > MAXIMUM_DEPTH:
+                cursor.fail_at_previous(f"at most {MAXIMUM_DEPTH} nested braces")
             if cursor.at("}"):
                 continue
         if cursor.take("}"):

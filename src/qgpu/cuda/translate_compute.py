@@ -3,7 +3,7 @@
 The key of a row is the opcode with its modifiers, its type left out: "mul.wide", "shf.l.wrap", "add".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from qgpu.cuda import ptx
@@ -62,8 +62,9 @@ ROWS: dict[str, Row] = {
 
 
 def key_of(instruction: ptx.Instruction) -> str:
-    """The opcode with its modifiers, types left out."""
-    return ".".join((instruction.opcode, *(name for name in instruction.modifiers if not is_type(name))))
+    """The opcode with its modifiers, types left out; ``shared::cta`` is plain ``shared`` here."""
+    names = (name.split("::")[0] for name in instruction.modifiers if not is_type(name))
+    return ".".join((instruction.opcode, *names))
 
 
 def types_of(instruction: ptx.Instruction) -> tuple[str, ...]:
@@ -136,28 +137,6 @@ def _mad(t: Translation, instruction: ptx.Instruction) -> None:
     t.compute("add", product.type, product, t.source(c, product.type), dest=t.dest(dest, product.type))
 
 
-def _mul24(t: Translation, instruction: ptx.Instruction) -> None:
-    name = only_type(instruction)
-    dest, *factors = operand_count(instruction, 3, 4)
-    field = Const(0, Type.B32), Const(24, Type.B32)
-    cut = [t.compute(f"extract.{sign(name)}", Type.B32, t.source(f, Type.B32), *field) for f in factors[:2]]
-    if len(factors) == 2:
-        t.compute("mul", Type.B32, *cut, dest=t.dest(dest, Type.B32))
-    else:
-        product = t.compute("mul", Type.B32, *cut)
-        t.compute("add", Type.B32, product, t.source(factors[2], Type.B32), dest=t.dest(dest, Type.B32))
-
-
-def _sad(t: Translation, instruction: ptx.Instruction) -> None:
-    name = only_type(instruction)
-    type_ = register_type(name)
-    dest, *rest = operand_count(instruction, 4)
-    a, b, c = (t.source(operand, type_) for operand in rest)
-    larger = t.compute(f"max.{sign(name)}", type_, a, b)
-    smaller = t.compute(f"min.{sign(name)}", type_, a, b)
-    t.compute("add", type_, t.compute("sub", type_, larger, smaller), c, dest=t.dest(dest, type_))
-
-
 # ---- Comparison ----
 
 _RELATIONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
@@ -186,8 +165,6 @@ def _setp(t: Translation, instruction: ptx.Instruction) -> None:
     name = only_type(instruction)
     relation, *combine = (modifier for modifier in instruction.modifiers if not is_type(modifier))
     result, a, b, *third = operand_count(instruction, 4 if combine else 3)
-    if len(combine) > 1 or (combine and combine[0] not in ("and", "or", "xor")):
-        raise Refused(f"the modifiers .{'.'.join(combine)} are not there")
     if not combine and not isinstance(result, ptx.Pair):
         _compare(t, relation, name, a, b, t.dest(result, Type.PRED))
         return
@@ -197,7 +174,7 @@ def _setp(t: Translation, instruction: ptx.Instruction) -> None:
     for destination in results:
         dest = t.dest(destination, Type.PRED)
         if combine and with_this is not None:
-            t.compute(combine[0], Type.PRED, compared, with_this, dest=dest)
+            t.compute(_combination(combine), Type.PRED, compared, with_this, dest=dest)
         else:
             t.compute("mov", Type.PRED, compared, dest=dest)
         if len(results) > 1 and destination is results[0]:
@@ -205,15 +182,23 @@ def _setp(t: Translation, instruction: ptx.Instruction) -> None:
 
 
 def _set(t: Translation, instruction: ptx.Instruction) -> None:
-    """``set.relation.dtype.type d, a, b``: all ones where it holds."""
-    relation, *rest = (modifier for modifier in instruction.modifiers if not is_type(modifier))
+    """``set.relation[.and|.or|.xor].dtype.type d, a, b[, c]``: all ones where it holds."""
+    relation, *combine = (modifier for modifier in instruction.modifiers if not is_type(modifier))
     types = types_of(instruction)
-    if rest or len(types) != 2 or types[0] not in ("u32", "s32"):
-        raise Refused("set is there with one relation and an integer result only")
-    dest, a, b = operand_count(instruction, 3)
+    if len(types) != 2 or types[0] not in ("u32", "s32"):
+        raise Refused("set is there with an integer result of 32 bits only")
+    dest, a, b, *third = operand_count(instruction, 4 if combine else 3)
     holds = _compare(t, relation, types[1], a, b, None)
+    if combine:
+        holds = t.compute(_combination(combine), Type.PRED, holds, t.source(third[0], Type.PRED))
     ones, zero = Const(Type.B32.mask, Type.B32), Const(0, Type.B32)
     t.compute("select", Type.B32, ones, zero, holds, dest=t.dest(dest, Type.B32))
+
+
+def _combination(modifiers: Sequence[str]) -> str:
+    if len(modifiers) != 1 or modifiers[0] not in ("and", "or", "xor"):
+        raise Refused(f"the modifiers .{'.'.join(modifiers)} are not there")
+    return modifiers[0]
 
 
 def _slct(t: Translation, instruction: ptx.Instruction) -> None:
@@ -242,24 +227,40 @@ def _mov(t: Translation, instruction: ptx.Instruction) -> None:
         t.compute("mov", type_, t.source(source, type_), dest=t.dest(dest, type_))
 
 
-def _halves(type_: Type, elements: tuple[ptx.Operand, ...]) -> Type:
-    if len(elements) != 2 or type_ not in (Type.B32, Type.B64):
-        raise Refused("packing is there for two halves of 32 or 64 bits only")
-    return Type(type_ // 2)
+def _parts(type_: Type, elements: tuple[ptx.Operand, ...]) -> tuple[int, Type]:
+    """How many bits each of the elements has that make up a number of ``type_``, and the type that holds them."""
+    bits = int(type_) // len(elements) if elements else 0
+    if len(elements) not in (2, 4) or bits not in (8, 16, 32):
+        raise Refused("packing is there for two or four parts of 8, 16 or 32 bits")
+    return bits, Type(max(bits, 16))
 
 
 def _unpack(t: Translation, type_: Type, elements: tuple[ptx.Operand, ...], source: Operand) -> None:
-    half = _halves(type_, elements)
-    # Both halves are taken before either is written: the source may be one of the results.
-    low = t.compute(f"zext{int(half)}", half, source)
-    high = t.compute("high", half, source)
-    for element, value in zip(elements, (low, high), strict=True):
-        t.compute("mov", half, value, dest=t.dest(element, half))
+    bits, held = _parts(type_, elements)
+    # All parts are taken before one is written: the source may be one of the results.
+    parts = []
+    for number in range(len(elements)):
+        if len(elements) == 2 and bits > 8:
+            part = t.compute("high", held, source) if number else t.compute(f"zext{bits}", held, source)
+        else:
+            count = Const(bits * number, Type.B32)
+            part = t.compute(f"zext{bits}", held, t.compute("shr.u", type_, source, count))
+        parts.append(part)
+    for element, part in zip(elements, parts, strict=True):
+        t.compute("mov", held, part, dest=t.dest(element, held))
 
 
 def _pack(t: Translation, type_: Type, elements: tuple[ptx.Operand, ...], dest: Reg) -> None:
-    half = _halves(type_, elements)
-    t.compute("pack", half, *(t.source(element, half) for element in elements), dest=dest)
+    bits, held = _parts(type_, elements)
+    parts = [t.source(element, held) for element in elements]
+    if len(parts) == 2 and bits > 8:
+        t.compute("pack", held, *parts, dest=dest)
+        return
+    total: Operand = Const(0, type_)
+    for number, part in enumerate(parts):
+        wide = t.compute(f"zext{bits}", type_, part)
+        total = t.compute("or", type_, total, t.compute("shl", type_, wide, Const(bits * number, Type.B32)))
+    t.compute("mov", type_, total, dest=dest)
 
 
 def _cvta(t: Translation, instruction: ptx.Instruction) -> None:
@@ -274,7 +275,7 @@ def _cvt(t: Translation, instruction: ptx.Instruction) -> None:
     others = [modifier for modifier in instruction.modifiers if not is_type(modifier)]
     if any(name[0] == "f" or name.startswith(("bf", "tf")) for name in types):
         raise Refused(FLOATING)
-    if others or len(types) != 2:
+    if others not in ([], ["sat"]) or len(types) != 2:
         raise Refused(f"the conversion modifiers .{'.'.join(others)} are not there")
     dest_operand, source_operand = operand_count(instruction, 2)
     to_bits, from_bits = (ptx.TYPE_BYTES[name] * 8 for name in types)
@@ -282,6 +283,10 @@ def _cvt(t: Translation, instruction: ptx.Instruction) -> None:
     # A register may be wider than the type: then the low bits count, and the result is extended to fill it.
     source = t.source(source_operand, held_from, wider=True)
     dest = t.dest(dest_operand, t.register(dest_operand).type if isinstance(dest_operand, ptx.Register) else held_to)
+    if others:
+        source = _saturated(t, types, source)
+        from_bits = int(source.type)
+        types = (types[0], f"{types[1][0]}{from_bits}")
     narrower = min(to_bits, from_bits)
     name = types[0] if to_bits <= from_bits else types[1]
     if narrower == 64:
@@ -293,6 +298,22 @@ def _cvt(t: Translation, instruction: ptx.Instruction) -> None:
         t.compute(_extension(name, narrower), dest.type, source, dest=dest)
 
 
+def _saturated(t: Translation, types: Sequence[str], source: Operand) -> Operand:
+    """The source brought into the range of the type it is converted to."""
+    (to_sign, to_bits), (from_sign, from_bits) = ((sign(name), ptx.TYPE_BYTES[name] * 8) for name in types)
+    type_ = Type(max(from_bits, 16)) if from_bits != 8 else Type.B16
+    value: Operand = source
+    if from_bits < source.type:
+        value = t.compute(_extension(types[1], from_bits), type_, source)
+    least = -(1 << to_bits - 1) if to_sign == "s" else 0
+    most = (1 << to_bits - (to_sign == "s")) - 1
+    if from_sign == "s" and least > -(1 << int(type_) - 1):
+        value = t.compute("max.s", type_, value, Const(least & type_.mask, type_))
+    if most < (1 << int(type_) - (from_sign == "s")) - 1:
+        value = t.compute(f"min.{from_sign}", type_, value, Const(most, type_))
+    return value
+
+
 def _extension(type_name: str, bits: int) -> str:
     return f"{'sext' if type_name[0] == 's' else 'zext'}{bits}"
 
@@ -300,8 +321,6 @@ def _extension(type_name: str, bits: int) -> str:
 _SPECIAL: dict[str, Handler] = {
     "mul.wide": _mul_wide,
     **dict.fromkeys(("mad.lo", "mad.hi", "mad.wide"), _mad),
-    **dict.fromkeys(("mul24.lo", "mad24.lo"), _mul24),
-    "sad": _sad,
     "slct": _slct,
     "mov": _mov,
     **dict.fromkeys(

@@ -14,6 +14,7 @@ from qgpu.cuda.ir import (
     Operand,
     Param,
     Reg,
+    Special,
     Store,
     Type,
     WarpOp,
@@ -62,6 +63,8 @@ def _access(instruction: ptx.Instruction) -> _Access:
         raise Refused(f"{len(types)} types, expected one")
     if types[0] == "b128":
         raise Refused("there are no accesses of 128 bits at once: use a vector type such as int4")
+    if lanes * ptx.TYPE_BYTES[types[0]] > 16:
+        raise Refused("there are no accesses of more than 16 bytes")
     return _Access(space, lanes, types[0], volatile, tuple(rest))
 
 
@@ -144,6 +147,9 @@ def _extend(t: Translation, access: _Access, source: Operand, dest: Reg) -> None
 def _load_parameter(t: Translation, access: _Access, name: str, offset: int, dest: Reg) -> None:
     """A parameter of the kernel is an operand; one of a device function is a register of its own."""
     if name in t.parameters:
+        size = next(p.size for p in t.frames[0].function.parameters if p.name == name)
+        if not 0 <= offset <= size - access.width:
+            raise Refused("this reads beyond the parameter")
         offset += t.parameters[name]
         if offset % access.width:
             raise Refused("a misaligned parameter")
@@ -226,6 +232,24 @@ def _barrier_reduce(t: Translation, instruction: ptx.Instruction) -> None:
     t.emit(Barrier(op, result, t.source(source, Type.PRED)))
 
 
+# ---- Spaces ----
+
+
+def _is_space(t: Translation, instruction: ptx.Instruction) -> None:
+    """``isspacep``: shared memory lies above all other memory."""
+    dest, source = operand_count(instruction, 2)
+    space = instruction.modifiers[0].split("::")[0]
+    if space not in ("shared", "global"):
+        raise Refused("of a pointer's space it can be asked whether it is shared or global only")
+    if not isinstance(source, ptx.Register):
+        raise Refused("an address in a register is missing")
+    address: Operand = t.register(source)
+    if address.type is Type.B64:
+        address = t.compute("zext32", Type.B32, address)
+    op = "ge.u" if space == "shared" else "lt.u"
+    t.compute(op, Type.B32, address, t.shared_window(), dest=t.dest(dest, Type.PRED))
+
+
 # ---- Lanes of a warp ----
 
 
@@ -268,6 +292,22 @@ def _reduce(t: Translation, instruction: ptx.Instruction) -> None:
     t.emit(WarpOp(f"reduce.{op}", Type.B32, (t.dest(dest, Type.B32),), sources))
 
 
+def _elect(t: Translation, instruction: ptx.Instruction) -> None:
+    """``elect.sync d|p, members``: the first member, and whether this lane is it."""
+    dest, members = operand_count(instruction, 2)
+    if not isinstance(dest, ptx.Pair):
+        raise Refused("two results are expected, d|p")
+    mask = t.source(members, Type.B32)
+    t.emit(WarpOp("syncwarp", Type.B32, (), (mask,)))
+    first = t.compute("clz", Type.B32, t.compute("reverse", Type.B32, mask))
+    t.compute("eq", Type.B32, first, Special("laneid"), dest=t.dest(dest.second, Type.PRED))
+    t.compute("mov", Type.B32, first, dest=t.dest(dest.first, Type.B32))
+
+
+def _nothing(t: Translation, instruction: ptx.Instruction) -> None:
+    """What only hints at something that this machine does not have."""
+
+
 def _activemask(t: Translation, instruction: ptx.Instruction) -> None:
     t.emit(WarpOp("activemask", Type.B32, (t.dest(operand_count(instruction, 1)[0], Type.B32),), ()))
 
@@ -288,6 +328,7 @@ HANDLERS: dict[str, Handler] = {
     **{f"match.{mode}.sync": _match for mode in ("any", "all")},
     **{f"redux.sync.{op}": _reduce for op in ("add", "min", "max", "and", "or", "xor")},
     "activemask": _activemask,
+    "elect.sync": _elect,
 }  # fmt: skip
 
 BY_OPCODE: dict[str, Handler] = {
@@ -299,4 +340,6 @@ BY_OPCODE: dict[str, Handler] = {
     "membar": _fence,
     "fence": _fence,
     "nanosleep": _fence,
+    "isspacep": _is_space,
+    **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "discard", "pmevent"), _nothing),
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from qgpu.cuda import ptx
 from qgpu.cuda.ir import (
+    SHARED_WINDOW,
     Address,
     BasicBlock,
     Compute,
@@ -29,11 +30,14 @@ from qgpu.cuda.ops import SPECIALS
 
 REGISTER_TYPES: dict[str, Type] = {
     "pred": Type.PRED,
-    **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16"), Type.B16),
+    **dict.fromkeys(("b8", "u8", "s8", "b16", "u16", "s16", "f16", "bf16"), Type.B16),
     **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2", "tf32"), Type.B32),
     **dict.fromkeys(("b64", "u64", "s64", "f64", "f32x2"), Type.B64),
 }
 """The IR type that holds a PTX register or value type; floating-point registers are held as their bits."""
+
+CONSTANTS: dict[str, int] = {"WARP_SZ": 32, "smid": 0, "nsmid": 1, "gridid": 0, "cluster_ctarank": 0}
+"""Special registers that are the same in every launch."""
 
 TEMPORARY = "."
 """How the names of registers made here begin; no name in PTX begins so."""
@@ -157,6 +161,11 @@ class Translation:
             raise Refused("pointers to functions are not there: call the function by its name")
         return VariableAddress(self._parameter_in_memory(symbol.name), symbol.offset, type_)
 
+    def shared_window(self) -> VariableAddress:
+        """The address at which shared memory starts."""
+        self.variables[SHARED_WINDOW] = ptx.Variable("shared", SHARED_WINDOW, "b8", 1, 0, 0)
+        return VariableAddress(SHARED_WINDOW, 0)
+
     def _parameter_in_memory(self, name: str) -> str:
         """The local variable that takes a copy of a parameter, since its address is asked for."""
         copy = f"{self.frame.prefix}{name}.copy"
@@ -237,12 +246,15 @@ class Translation:
                 return Const(int(value != 0) if type_ is Type.PRED else value & type_.mask, type_)
             case ptx.FloatImmediate(text=text) if text[:2] in ("0f", "0F", "0d", "0D"):
                 return Const(int(text[2:], 16) & type_.mask, type_)
-            case ptx.SpecialRegister(name="WARP_SZ"):
-                return Const(32 & type_.mask, type_)
+            case ptx.SpecialRegister(name=name) if name in CONSTANTS:
+                return Const(CONSTANTS[name] & type_.mask, type_)
             case ptx.SpecialRegister(name=name) if name in SPECIALS:
+                if type_ is Type.PRED:
+                    raise Refused(WIDTH)
                 if type_ is Type.B32:
                     return Special(name)
-                raise Refused(WIDTH)
+                # Old PTX reads thread and CTA indices as 16-bit numbers, too.
+                return self.compute(f"zext{min(int(type_), 32)}", type_, Special(name))
             case ptx.SpecialRegister(name=name):
                 raise Refused(f"%{name} has no meaning on this machine")
             case ptx.Symbol():
@@ -276,7 +288,7 @@ def register_type(name: str) -> Type:
     """The IR type for values of a PTX integer or bit type. Raises Refused for floating point and for 8 bits."""
     if name[:1] not in ("b", "s", "u") and name != "pred":
         raise Refused(FLOATING)
-    type_ = REGISTER_TYPES.get(name)
+    type_ = REGISTER_TYPES.get(name) if ptx.TYPE_BYTES.get(name) != 1 else None
     if type_ is None or name.startswith("bf"):
         raise Refused(FLOATING if name.startswith("bf") else f"the type .{name} is not there for this instruction")
     return type_

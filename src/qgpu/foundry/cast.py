@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from qgpu.circuit.ir import Circuit
 
+from .audit import sealed
 from .emit import Frame, emit, neurons_a_layer
 from .errors import FoundryError
 from .lower import lower
@@ -57,7 +58,7 @@ def cast_with_report(circuit: Circuit, options: Options | None = None) -> tuple[
     netlist = prune(validate(circuit))
     placement, frame = arrange(netlist, options)
     certificate = prove(placement, frame)
-    network = emit(placement, frame, certificate)
+    network = sealed(emit(placement, frame, certificate))
     return network, report_on(placement, network)
 
 

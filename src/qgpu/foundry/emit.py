@@ -18,6 +18,7 @@ from .heads import HeadWriter, Wire
 from .network import Lookup, Network, Shape, Sparse
 from .numbers import GATE, LOGIT, SCALE_BITS, SCALE_UP, anchors_for
 from .place import Placement, rows_a_layer, sums_a_layer
+from .ranges import ranges
 from .stock import has_deltanet
 from .weights import Array, SparseBuilder
 
@@ -81,6 +82,7 @@ def emit(placement: Placement, frame: Frame, certificate: Mapping[str, Any]) -> 
             "anchor_dims": list(anchor_dims),
             "scale_bits": SCALE_BITS,
         },
+        ranges=ranges(placement, dim_of, frame.hidden),
     )
 
 

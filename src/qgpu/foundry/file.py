@@ -41,6 +41,7 @@ def write(network: Network, path: Path) -> None:
         tensors[f"{label}.codes"] = np.ascontiguousarray(table.codes, np.int8)
         tensors[f"{label}.scales"] = _bits(table.scales, label)
         tensors[f"{label}.offsets"] = _bits(table.offsets, label)
+    tensors |= {f"range.{name}": np.ascontiguousarray(table) for name, table in network.ranges.items()}
     metadata = {
         "format": FORMAT,
         "shape": json.dumps(asdict(network.shape)),
@@ -82,6 +83,7 @@ def _assemble(metadata: dict[str, str], tensors: dict[str, Array]) -> Network:
     sizes = stock_shapes(shape)
     sparse: dict[str, Sparse] = {}
     vectors: dict[str, Array] = {}
+    ranges: dict[str, Array] = {}
     for key, tensor in tensors.items():
         kind, _, rest = key.partition(".")
         if kind == "sparse" and rest.endswith(".rows"):
@@ -95,12 +97,14 @@ def _assemble(metadata: dict[str, str], tensors: dict[str, Array]) -> Network:
             )
         elif kind == "vector":
             vectors[rest] = _floats(tensor)
+        elif kind == "range":
+            ranges[rest] = tensor
     tables = []
     for label in ("embedding", "head"):
         dims, codes, scales, offsets = (tensors[f"{label}.{part}"] for part in LOOKUP_PARTS)
         tables.append(Lookup((shape.vocabulary, shape.hidden), dims, codes, _floats(scales), _floats(offsets)))
     states = {name: (w[0], w[1], w[2], w[3]) for name, w in json.loads(metadata["states"]).items()}
-    return Network(shape, sparse, vectors, tables[0], tables[1], states, json.loads(metadata["certificate"]))
+    return Network(shape, sparse, vectors, tables[0], tables[1], states, json.loads(metadata["certificate"]), ranges)
 
 
 def check(network: Network) -> list[str]:
@@ -140,6 +144,14 @@ def check(network: Network) -> list[str]:
         outside = count and (table.dims.min() < 0 or table.dims.max() >= shape.hidden)
         if outside or len(set(table.dims.tolist())) < count:
             faults.append(f"{label}: dims outside 0..{shape.hidden - 1}, or twice")
+    for name, claimed in network.ranges.items():
+        if name == "trusted":
+            right = claimed.dtype == np.int32 and claimed.ndim == 2 and claimed.shape[1] == 4
+        else:
+            right = name in ("lo", "hi") and claimed.dtype == np.int16
+            right = right and claimed.shape == (2 * shape.layers + 1, shape.hidden)
+        if not right:
+            faults.append(f"range '{name}': {claimed.dtype} {claimed.shape} does not fit the model's sizes")
     for name, (layer, head, bits, columns) in network.states.items():
         fits = 0 <= layer < shape.layers and has_deltanet(layer) and 0 <= head < shape.linear_heads
         if not (fits and 0 <= bits <= 7 and 1 <= columns <= 64):

@@ -74,7 +74,9 @@ class Network:
     columns), where column c is stored in value dims (c, c + 64) as bit and complement. A column of a gather has no
     complement. ``certificate``: the margin proof's summary, plain JSON values (see ``prove``), with ``text_dims``
     (the first dims, which nothing here reads or writes), ``anchor_dims`` (constants of every token, powers of two)
-    and ``scale_bits`` (a signal worth 1 enters a layer as 2**-scale_bits).
+    and ``scale_bits`` (a signal worth 1 enters a layer as 2**-scale_bits). ``ranges``: "lo" and "hi", int16
+    [2 * layers + 1, hidden]: what each dim is claimed to hold at each boundary (see ``ranges``), and
+    "trusted", int32 [n, 4] (see ``audit``), for the proof from the weights.
     """
 
     shape: Shape
@@ -84,6 +86,7 @@ class Network:
     head: Lookup
     states: Mapping[str, tuple[int, int, int, int]] = field(default_factory=dict)
     certificate: Mapping[str, Any] = field(default_factory=dict)
+    ranges: Mapping[str, Array] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
         """Write one safetensors file (metadata as JSON in its header), to a temporary file first, then rename."""

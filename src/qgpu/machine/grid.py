@@ -6,6 +6,7 @@ overwrites the present one above.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qgpu.circuit import words as w
@@ -14,17 +15,19 @@ from qgpu.circuit.ir import Expr, Port
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
 from qgpu.machine.context import row64
-from qgpu.machine.parts import Bits, Context
+from qgpu.machine.gates import any_of
+from qgpu.machine.parts import Context
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """``last``: the present CTA is the grid's last. ``data``: the next index as four DATA (x low, y, z, x high);
-    ``length[n - 1]``: 1 if n of them say it all."""
+    """``last``: the present CTA is the grid's last. ``starts``: the CTA starts with the next token: at GO and at the
+    last DATA of an index. ``goes_on``: a DATA of the next index follows; ``choices``: (conditions, 16 bits) of it."""
 
     last: Expr
-    data: list[Word]
-    length: Bits
+    starts: Expr
+    goes_on: Expr
+    choices: Sequence[tuple[tuple[Expr, ...], Word]]
 
 
 def grid(b: Builder, ctx: Context) -> Grid:
@@ -46,10 +49,14 @@ def grid(b: Builder, ctx: Context) -> Grid:
         kept = b.memory("next", [Field("index", index)], Port((), (ctx.token.kind["CTA"],)), Port(()))["index"]
         data = [kept[16 * i : 16 * i + 16] for i in range(4)]
         has = [b.or_(f"has{i}", data[i]) for i in (1, 2, 3)]
-        length = [
-            b.nor("length1", *has),
-            b.and_("length2", has[0], ~has[1], ~has[2]),
-            b.and_("length3", has[1], ~has[2]),
-            has[2],
-        ]
-        return Grid(b.and_("last", last_x, last_y, last_z), data, length)
+        at, mine = ctx.position, ctx.marker["CTA"]
+        # how many DATA: 4 if x is long, else 3 if z is there, else 2 if y is, else 1
+        length = ((~has[0], ~has[1], ~has[2]), (has[0], ~has[1], ~has[2]), (has[1], ~has[2]), (has[2],))
+        done = [(mine, at[n + 1], *case) for n, case in enumerate(length)]
+        more = [(mine, at[d], *case) for n, case in enumerate(length) for d in range(1, n + 1)]
+        return Grid(
+            b.and_("last", last_x, last_y, last_z),
+            any_of(b, "starts", (ctx.token.kind["GO"],), *done),
+            any_of(b, "goes.on", (ctx.token.kind["CTA"],), *more),
+            [((mine, at[d]), word) for d, word in enumerate(data)],
+        )

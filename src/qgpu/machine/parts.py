@@ -1,10 +1,8 @@
 """What the parts of the machine hand to one another: named words between context, datapath and control.
 
 Every token runs through all parts; ``Context`` says what the token is and where it stands, ``Datapath`` is what the
-last
-EXEC's block computes with the present registers (meaningful at an EXEC token, harmless elsewhere), ``control`` writes
-the
-next token. Lists of four are one entry a lane. Bits are 0/1 expressions, words little-endian.
+last EXEC's block computes with the present registers (meaningful at an EXEC token, harmless elsewhere), ``control``
+writes the next token. Lists of four are one entry a lane. Bits are 0/1 expressions, words little-endian.
 """
 
 from __future__ import annotations
@@ -95,12 +93,11 @@ class Writes:
 
 @dataclass(frozen=True, eq=False)
 class Datapath:
-    """At an EXEC: ``early[lane]``, ``late[lane]`` (32 bits each); ``guard[lane]``; ``taken[lane]``: the branch field's
-    action holds for an active lane (active, and guard true or not asked for); ``store_lane[lane]``: the lane stores or
-    does an atomic; ``store_address[lane]`` (14); ``fault``: 1 if the block faults, with ``fault_cause`` (4) and
-    ``fault_lane`` (2), already by priority. At MEM and READ: ``row`` (64 bits) is the memory row the token names,
-    before
-    anything this token writes."""
+    """At an EXEC: ``early[lane]``, ``late[lane]`` (32 bits each), zero in lanes that are not active; ``guard[lane]``;
+    ``taken[lane]``: the branch field's action holds for an active lane (active, and guard true or not asked for);
+    ``store_lane[lane]``: the lane stores or does an atomic; ``store_address[lane]`` (14); ``fault``: 1 if the block
+    faults, with ``fault_cause`` (4) and ``fault_lane`` (2), already by priority. At MEM and READ: ``row`` (64 bits) is
+    the memory row the token names, before anything this token writes."""
 
     early: Sequence[Word]
     late: Sequence[Word]

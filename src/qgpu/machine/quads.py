@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
-from qgpu.circuit.ir import Expr, Port, total
+from qgpu.circuit.ir import Expr, Port, constant, total
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
 from qgpu.isa import encoding, tokens
@@ -21,12 +21,15 @@ from qgpu.machine.results import any_of
 
 @dataclass(frozen=True, eq=False)
 class Quads:
-    """``some``: a quad can run; ``quad`` (5): which one; ``pc`` (8), ``pair`` (5, index of mask and leader) of its
-    group;
-    ``masks``: the group differs from its mask, so that MASK comes first. ``leader_pc`` (8): at MASK, the PC of its
-    leader."""
+    """What follows once an EXEC is over (rules 3 to 8); one of the first four is 1. ``some``: a quad can run; ``over``:
+    no lane is left; ``barrier``: all that are left are blocked; ``deadlock``: anything else. ``quad`` (5): which one
+    runs; ``pc`` (8), ``pair`` (5, index of mask and leader) of its group; ``masks``: the group differs from its mask,
+    so that MASK comes first. ``leader_pc`` (8): at MASK, the PC of its leader."""
 
     some: Expr
+    over: Expr
+    barrier: Expr
+    deadlock: Expr
     quad: Word
     pc: Word
     pair: Word
@@ -68,7 +71,8 @@ def quads(b: Builder, ctx: Context, path: Datapath) -> Quads:
             b, "group", [Field("pc", group_pc), Field("pair", pair), Field("masks", Word("masks", (masks,)))],
             w.Access(ctx.exec_quad, (execute,)), [w.Access(quad)], wipe=ctx.start,
         )[0]  # fmt: skip
-        return Quads(some, quad, found["pc"], found["pair"], found["masks"][0], leader_pc)
+        never = constant(0)
+        return Quads(some, ~some, never, never, quad, found["pc"], found["pair"], found["masks"][0], leader_pc)
 
 
 def _group(b: Builder, ctx: Context, pcs: list[Word], lives: list[Expr]) -> tuple[Word, Word, Expr]:
@@ -93,7 +97,8 @@ def _group(b: Builder, ctx: Context, pcs: list[Word], lives: list[Expr]) -> tupl
         differs = b.lookup("differs", mask - Word("active", tuple(ctx.active)).value, lambda n: int(n != 0))
         number = lanes.value * 4 + w.encode("leader", leader).value
         pairs = {mask * 4 + lead: index for index, (mask, lead) in enumerate(tokens.MASK_PAIRS)}
-        return b.lookup_word("pair", number, lambda n: pairs.get(n, 0), 5), pc, differs
+        found = b.lookup_word("pair.found", number, lambda n: pairs.get(n, 0), 5)
+        return Word("pair", tuple(b.buffer(f"pair{i}", bit) for i, bit in enumerate(found))), pc, differs
 
 
 def _next(b: Builder, ctx: Context, over: Expr, event: Expr) -> tuple[Bits, Expr]:

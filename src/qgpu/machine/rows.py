@@ -16,8 +16,9 @@ from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr, Port, constant, total
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
+from qgpu.machine.gates import any_of
 from qgpu.machine.parts import Bits, Context, Datapath
-from qgpu.machine.results import any_of, not_sign_extension
+from qgpu.machine.results import not_sign_extension
 
 PAIRS = tuple((i, j) for j in range(4) for i in range(j))
 
