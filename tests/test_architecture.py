@@ -18,8 +18,9 @@ MAY_IMPORT = {
     "machine": {"circuit", "isa"},
     "engines": {"foundry", "isa"},
     "cuda": {"isa"},
-    "checkpoint": {"foundry", "engines", "isa"},
+    "checkpoint": {"isa", "circuit", "foundry", "machine", "engines"},
     "driver": {"isa", "circuit", "foundry", "machine", "engines", "cuda"},
+    "conformance": {"isa", "cuda", "driver"},
     "chat": {"isa", "foundry", "engines", "checkpoint", "cuda", "driver"},
 }
 LEAVES = {"errors"}
@@ -28,8 +29,8 @@ COMMAND_LINE = "cli"  # cli.py and the cli_*.py beside it: they import all, noth
 # package that takes long to load or may be missing -> files that may import it at module level
 HEAVY = {
     "numba": ("engines/native",),
-    "torch": ("engines/transformers.py", "checkpoint/"),
-    "transformers": ("engines/transformers.py", "checkpoint/"),
+    "torch": ("engines/transformers.py",),
+    "transformers": ("engines/transformers.py",),
     "scipy": (),
     "ziglang": (),
 }

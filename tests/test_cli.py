@@ -283,7 +283,7 @@ def test_an_access_past_an_array_faults_with_its_place(write):
     path = write("past.cu", PAST)
     message = refused("run", path, "--block", "3", "[1, 2, 3]", "out=zeros:2")
     assert message == (
-        f"{path}:2: FAULT in kernel past: store out of bounds at address 0x0060 "
+        f"{path}:2: FAULT in kernel past: store out of bounds at address 0x0068 "
         "(just behind the end of out, which has 2 elements); thread 2 of CTA 0\n"
     )
 

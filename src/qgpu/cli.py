@@ -58,6 +58,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 Grid = Annotated[str | None, typer.Option(help="CTAs in the grid: X, XxY or XxYxZ.")]
 Cta = Annotated[str | None, typer.Option(help="Threads in a CTA (a CUDA thread block): X, XxY or XxYxZ.")]
 KernelName = Annotated[str | None, typer.Option("--kernel", help="The kernel, where the file has several.")]
+CompilerName = Annotated[
+    str | None, typer.Option("--compiler", help="ziglang (the usual one), clang or nvrtc: what compiles CUDA C.")
+]
 File = Annotated[Path, typer.Argument(help="A .cu or .ptx file, or a stock kernel by its name, such as dot.")]
 
 
@@ -90,6 +93,8 @@ def run(
     grid: Grid = "1",
     block: Cta = "1",
     kernel: KernelName = None,
+    shared: Annotated[int, typer.Option(min=0, help="Bytes of dynamic shared memory.")] = 0,
+    compiler: CompilerName = None,
     engine: Engine = EngineName.native,
     dtype: Type = None,
     check: Check = False,
@@ -104,24 +109,26 @@ def run(
     from qgpu import cli_run
 
     options = cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json)
-    cli_run.run(file, kernel, arguments or [], grid or "1", block or "1", trace, options)
+    cli_run.run(file, kernel, arguments or [], grid or "1", block or "1", trace, options, shared, compiler)
 
 
 @app.command()
-def ptx(file: File) -> None:
+def ptx(file: File, compiler: CompilerName = None) -> None:
     """Compile CUDA C and print its PTX."""
     from qgpu.cuda.compile import ptx_of_file
     from qgpu.driver.stock import resolve
 
-    typer.echo(ptx_of_file(resolve(file)).text.rstrip("\n"))
+    typer.echo(ptx_of_file(resolve(file), compiler).text.rstrip("\n"))
 
 
 @app.command()
-def asm(file: File, kernel: KernelName = None, grid: Grid = None, block: Cta = None) -> None:
+def asm(
+    file: File, kernel: KernelName = None, grid: Grid = None, block: Cta = None, compiler: CompilerName = None
+) -> None:
     """Compile a kernel and print the machine's blocks: those for any launch, or for a launch of the sizes given."""
     from qgpu import cli_run
 
-    cli_run.assembly(file, kernel, grid, block)
+    cli_run.assembly(file, kernel, grid, block, compiler)
 
 
 @app.command()
@@ -138,6 +145,43 @@ def cast(json: Json = False) -> None:
     from qgpu import cli_model
 
     cli_model.cast(json)
+
+
+class Layout(StrEnum):
+    """The two forms of a Qwen3.5 checkpoint."""
+
+    nested = "nested"
+    flat = "flat"
+
+
+@app.command()
+def build(
+    folder: Annotated[Path, typer.Argument(help="The folder to write; it is replaced if it is a merged model.")],
+    base: Annotated[str, typer.Option(help="A folder, or a repository of the hub.")] = "Qwen/Qwen3.5-2B",
+    layout: Annotated[
+        Layout, typer.Option(help="nested: for transformers, mlx-lm, GGUF; flat: for vLLM, SGLang.")
+    ] = Layout.nested,
+    dtype: Annotated[Dtype, typer.Option(help="bfloat16 keeps each tensor as the base has it.")] = Dtype.bfloat16,
+    revision: Annotated[str | None, typer.Option(help="Revision of the repository.")] = None,
+    json: Json = False,
+) -> None:
+    """Put the GPU's layers in front of a Qwen3.5: one standard checkpoint that chats and computes."""
+    from qgpu import cli_checkpoint
+
+    cli_checkpoint.build(base, folder, layout.value, dtype.value, revision, json)
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(help="A merged model.")],
+    base: Annotated[str, typer.Option(help="The base that it was made from.")] = "Qwen/Qwen3.5-2B",
+    weights: Annotated[bool, typer.Option("--weights", help="Compare weights only; run no model.")] = False,
+    json: Json = False,
+) -> None:
+    """Say whether a merged model still is its base: weights, hidden dims and distributions on text."""
+    from qgpu import cli_checkpoint
+
+    cli_checkpoint.verify(folder, base, weights, json)
 
 
 @app.command()
@@ -160,6 +204,35 @@ def export(
     from qgpu import cli_model
 
     cli_model.export(folder, dtype.value)
+
+
+class Level(StrEnum):
+    ir = "ir"
+    interpreter = "interpreter"
+    native = "native"
+    transformers = "transformers"
+
+
+class Compiler(StrEnum):
+    clang = "clang"
+    nvrtc = "nvrtc"
+
+
+@app.command()
+def conformance(
+    kernel: Annotated[list[str] | None, typer.Option(help="Only this kernel or row; may be repeated.")] = None,
+    level: Annotated[
+        list[Level] | None, typer.Option(help="What runs it; may be repeated. Default: interpreter and native.")
+    ] = None,
+    compiler: Annotated[list[Compiler] | None, typer.Option(help="What makes the PTX; may be repeated.")] = None,
+    cuda: Annotated[bool, typer.Option("--cuda", help="Run the table on a real NVIDIA GPU instead.")] = False,
+    json: Json = False,
+) -> None:
+    """Run the table of kernels and compare with the results of the host's own compiler."""
+    from qgpu.cli_conformance import conformance as run_table
+
+    levels = [one.value for one in level or (Level.interpreter, Level.native)]
+    run_table(kernel or [], levels, [one.value for one in compiler or (Compiler.clang,)], cuda, json)
 
 
 def main() -> None:

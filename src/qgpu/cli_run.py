@@ -52,20 +52,29 @@ def evaluate(text: str, options: Options) -> None:
 
 
 def run(
-    file: Path, name: str | None, texts: Sequence[str], grid: str, block: str, trace: bool, options: Options
+    file: Path,
+    name: str | None,
+    texts: Sequence[str],
+    grid: str,
+    block: str,
+    trace: bool,
+    options: Options,
+    shared: int = 0,
+    compiler: str | None = None,
 ) -> None:
-    """``qgpu run``: launch a kernel, print the arrays that it may have written."""
+    """``qgpu run``: launch a kernel, print the arrays that it may have written. shared: bytes of dynamic shared memory.
+    compiler: a row of `compile.COMPILERS`."""
     sizes = _size(grid, "--grid"), _size(block, "--block")
-    code = code_of_file(resolve(file), name)
+    code = code_of_file(resolve(file), name, compiler)
     typed = _in_order(code, read(texts))
     names = (one.name or parameter.name for one, parameter in zip(typed, code.parameters, strict=True))
     labelled = zip(code.parameters, names, strict=True)
     code = replace(code, parameters=tuple(replace(parameter, name=name) for parameter, name in labelled))
     with Progress() as progress:
-        device = Device(options.engine, options.dtype, progress.say, progress.count)
+        device = Device(options.engine, options.dtype, progress.say, progress.count, lambda text: None)
         values = _place(device, code.parameters, typed)
         try:
-            launch = Kernel(device, code)[sizes](*values, max_tokens=options.max_tokens, check=options.check)
+            launch = Kernel(device, code)[(*sizes, shared)](*values, max_tokens=options.max_tokens, check=options.check)
         except StoppedError as error:
             progress.end()
             _report_stopped(error, code.parameters, values, trace, options)
@@ -75,15 +84,18 @@ def run(
         return
     if trace:
         print(launch.trace())
+    print(launch.printed, end="")
     for parameter, value in zip(code.parameters, values, strict=True):
         if isinstance(value, DeviceArray) and not parameter.const:
             print(f"{parameter.name} = {show(value.numpy())}")
     print(_summary(launch))
 
 
-def assembly(file: Path, name: str | None, grid: str | None, block: str | None) -> None:
+def assembly(
+    file: Path, name: str | None, grid: str | None, block: str | None, compiler: str | None = None
+) -> None:
     """``qgpu asm``: print a kernel's blocks. They are called b0, b1, ... as in a trace."""
-    code = code_of_file(resolve(file), name)
+    code = code_of_file(resolve(file), name, compiler)
     program = code.program
     if grid is not None or block is not None:
         sizes = (size_of(_size(text or "1", option), option) for text, option in ((grid, "--grid"), (block, "--block")))
@@ -143,6 +155,8 @@ def _document(
         if isinstance(value, DeviceArray)
     }
     found: dict[str, Any] = {"kernel": launch.kernel, "ended": launch.ended, "arrays": arrays, **_numbers([launch])}
+    if launch.printed:
+        found["printed"] = launch.printed
     if trace:
         found["trace"] = launch.trace().split("\n")
     return found
@@ -170,8 +184,10 @@ def _report_stopped(
                 "line": error.line,
             }
         print(json.dumps(document))
-    elif trace:
-        print(launch.trace())
+    else:
+        if trace:
+            print(launch.trace())
+        print(launch.printed, end="")
     sys.stdout.flush()
 
 

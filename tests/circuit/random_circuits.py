@@ -112,7 +112,17 @@ def _banks(b: Builder, rng: random.Random, name: str, some, word, bit) -> list[E
         f"{name}.gather",
         [Field("g", Word("mine", tuple(mine)))],
         Port((row,), (bit(),)),
-        Port((row,), (bit(),)),
+        Port((), (bit(),)),
         gather=True,
     )
-    return [*first["v"], *gathered["g"]]
+    # a sum over pairs of rows, of what is written on two conditions only, as a number
+    number = b.bus(f"{name}.number", 0, 6)
+    b.memory(
+        f"{name}.part",
+        [Field("n", word("n", 2), where=(bit(),))],
+        Port((bit(), bit()), (bit(),)),
+        Port((bit(),), (bit(),)),
+        gather=True,
+        into={"n": number},
+    )
+    return [*first["v"], *gathered["g"], b.lookup(f"{name}.odd", number, lambda n: n & 1)]

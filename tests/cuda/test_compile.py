@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from qgpu.cuda import compile as compiling
+from qgpu.cuda import nvrtc
 from qgpu.cuda.cache import cache_directory, content_key, load, store
 from qgpu.cuda.compile import build_ahead, compile_cuda, find_compiler, prebuilt_stamp, ptx_of_file
 from qgpu.errors import CompileError
@@ -88,6 +89,98 @@ def test_no_compiler_says_what_to_install(monkeypatch):
             find_compiler()
     finally:
         find_compiler.cache_clear()
+
+
+def test_compilers_have_names(monkeypatch, tmp_path):
+    with pytest.raises(CompileError, match="no compiler called 'gcc'; there are: ziglang .*, clang .*, nvrtc"):
+        find_compiler("gcc")
+    monkeypatch.delenv("QGPU_CLANG", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    find_compiler.cache_clear()
+    with pytest.raises(CompileError, match="no clang on the PATH: install the usual one"):
+        find_compiler("clang")
+    assert find_compiler("ziglang").command[-1] == "clang"
+
+
+def fake_clang(path, version, targets):
+    path.write_text(f"#!/bin/sh\ncase $1 in --version) echo '{version}';; *) echo '{targets}';; esac\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands in for the compiler")
+@pytest.mark.parametrize(
+    ("version", "targets", "message"),
+    [
+        ("clang version 14.0.6", "nvptx64", "but clang 20 or newer is needed"),
+        ("clang version 21.1.0", "x86-64", "has no NVPTX back end"),
+        ("gcc 14", "", "but clang 20 or newer is needed"),
+    ],
+)
+def test_a_clang_of_the_users_that_cannot_do_it(monkeypatch, tmp_path, version, targets, message):
+    fake_clang(tmp_path / "clang", version, targets)
+    monkeypatch.delenv("QGPU_CLANG", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    find_compiler.cache_clear()
+    try:
+        with pytest.raises(CompileError, match=message):
+            find_compiler("clang")
+    finally:
+        find_compiler.cache_clear()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands in for the compiler")
+def test_another_clang_takes_the_same_flags(monkeypatch, tmp_path):
+    """The clang inside ziglang, called as a clang on the PATH, gives the same PTX."""
+    command = " ".join(find_compiler("ziglang").command)
+    (tmp_path / "clang").write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    (tmp_path / "clang").chmod(0o755)
+    monkeypatch.delenv("QGPU_CLANG", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    find_compiler.cache_clear()
+    try:
+        assert compile_cuda(KERNEL, "k.cu", compiler="clang") == compile_cuda(KERNEL, "k.cu", compiler="ziglang")
+    finally:
+        find_compiler.cache_clear()
+
+
+def test_a_header_that_is_not_there_says_which_are():
+    with pytest.raises(CompileError, match="'iostream' file not found(.|\n)*these are there: assert.h, .*stdint.h"):
+        compile_cuda("#include <iostream>\n" + KERNEL, "k.cu")
+
+
+# ---- NVRTC ----
+
+
+def test_nvrtc_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(nvrtc, "find_library", lambda: None)
+    nvrtc._library.cache_clear()
+    try:
+        with pytest.raises(CompileError, match="NVRTC is not there: install it with: pip install nvidia-cuda-nvrtc"):
+            compile_cuda(KERNEL, "k.cu", compiler="nvrtc")
+    finally:
+        nvrtc._library.cache_clear()
+
+
+needs_nvrtc = pytest.mark.skipif(nvrtc.find_library() is None, reason="NVRTC is not installed")
+
+
+@needs_nvrtc
+def test_nvrtc_compiles_the_same_kernel(monkeypatch):
+    source = "#include <stdint.h>\n#include <cstdio>\n" + KERNEL
+    ptx = compile_cuda(source, "k.cu", compiler="nvrtc")
+    assert ".address_size 64" in ptx and "NVVM" in ptx and ".visible .entry _Z1kPi(" in ptx
+    assert any(line.split()[2] == "3" for line in ptx.splitlines() if line.strip().startswith(".loc"))
+    monkeypatch.setattr(nvrtc, "compile_to_ptx", no_compiler)
+    assert compile_cuda(source, "k.cu", compiler="nvrtc") == ptx
+
+
+@needs_nvrtc
+def test_errors_of_nvrtc_carry_the_users_lines():
+    source = "__global__ void k(int* a) {\n  a[i] = 1;\n}\nint main() { k<<<1, 1>>>(0); }"
+    with pytest.raises(CompileError) as caught:
+        compile_cuda(source, "k.cu", compiler="nvrtc")
+    assert 'k.cu(2): error: identifier "i" is undefined' in str(caught.value)
+    assert "NVRTC compiles kernels only" in str(caught.value)
 
 
 def test_a_compiler_that_cannot_run(monkeypatch, tmp_path):

@@ -47,7 +47,7 @@ def test_one_error_each(text, message):
         ("ld.param.b32 %r1, [a+400];", "this reads beyond the parameter"),
         ("ld.param.b32 %r1, [a-4];", "this reads beyond the parameter"),
         ("mov.b32 %r1, big; st.global.b32 [%r1], 1;", "4,294,967,296 bytes, and the whole memory has 16,384"),
-        ("set; slct; mad; prmt; dp2a; bmsk; szext; isspacep;", "8 things"),
+        ("set;\nslct;\nmad;\nprmt;\ndp2a;\nbmsk;\nszext;\nisspacep;", "8 things"),
     ],
 )
 def test_one_message_each(body, message):

@@ -160,6 +160,14 @@ THREE = [
      lambda a, b, c: c + sum(x * y for x, y in zip(halves_of(a, True), bytes_of(b, True)[:2], strict=True))),
     ("dp2a.hi.u32.s32 %r0, %r1, %r2, %r3;",
      lambda a, b, c: c + sum(x * y for x, y in zip(halves_of(a, False), bytes_of(b, True)[2:], strict=True))),
+    ("vabsdiff4.u32.u32.u32.add %r0, %r1, %r2, %r3;",
+     lambda a, b, c: c + sum(abs(x - y) for x, y in zip(bytes_of(a, False), bytes_of(b, False), strict=True))),
+    ("vadd4.s32.s32.s32.sat %r0, %r1, %r2, %r3;",
+     lambda a, b, c: sum((clamp(x + y, -128, 127) & 255) << 8 * i
+                         for i, (x, y) in enumerate(zip(bytes_of(a, True), bytes_of(b, True), strict=True)))),
+    ("vavrg2.s32.s32.s32 %r0, %r1, %r2, %r3;",
+     lambda a, b, c: sum(((abs(x + y) + 1) // 2 * (1 if x + y >= 0 else -1) & 0xFFFF) << 16 * i
+                         for i, (x, y) in enumerate(zip(halves_of(a, True), halves_of(b, True), strict=True)))),
     ("setp.lt.s32 %p1, %r1, %r2; selp.b32 %r0, %r1, %r3, !%p1;", lambda a, b, c: c if s(a) < s(b) else a),
     ("setp.hi.and.u32 %p1|%p2, %r1, %r2, %p3; selp.b32 %r0, 1, 2, %p2;", lambda a, b, c: 2),
     ("setp.hi.xor.u32 %p1|%p2, %r1, %r2, !%p3; selp.b32 %r0, 1, 2, %p2;", lambda a, b, c: 1 if a > b else 2),

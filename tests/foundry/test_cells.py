@@ -151,7 +151,32 @@ def test_gather() -> None:
         "g",
         [Field("v", Word("data", tuple(data)))],
         Port((x[4], x[5]), (x[6], ~x[2])),
-        Port((x[4], x[5]), (x[7],)),
+        Port((), (x[7],)),
         gather=True,
     )["v"]
     check(b.finish(list(got), lambda i: i), count=300, first=(0,))
+
+
+def test_gather_of_some_rows_as_numbers() -> None:
+    """Rows 0 to 7 in two halves, each row with columns of its own in its half; one read brings a half: two numbers, and
+    how many rows of it are odd."""
+    b = Builder("gather", 1024)
+    x = b.token_word("x", lambda i: i, 10)
+    number = [b.bus(f"number{row}", 0, 3) for row in range(2)]
+    odd = b.bus("odd", 0, 4)
+    low = x[0] + x[1] * 2
+    here = [b.lookup(f"here{row}", low, {row: 1}) for row in range(2)]
+    fields = [Field(f"v{row}", x[3:5], where=(here[row],)) for row in range(2)]
+    count = Field("odd", x[3:4])
+    b.memory(
+        "g",
+        [*fields, count],
+        Port((x[0], x[1], x[2]), (x[5], ~x[6])),
+        Port((x[7],), (x[8],)),
+        gather=True,
+        into={"v0": number[0], "v1": number[1], "odd": odd},
+    )
+    code = [w for k, arg in enumerate((*number, odd)) for w in b.lookup_word(f"n{k}", arg, lambda n: n, 3)]
+    code[2] = code[5] = x[9]  # no number has a third bit
+    code.append(code[0])
+    check(b.finish(code, lambda i: i), count=300, first=(0,))

@@ -261,8 +261,8 @@ class Kernel(Statements):
         self.rng.choice(choices)()
 
 
-def launch(rng: Random) -> Launch:
-    """A random kernel on a random CTA, full and partial warps alike."""
+def launch(rng: Random, circuits: bool = False) -> Launch:
+    """A random kernel on a random CTA, full and partial warps alike; ``circuits``: of blocks that circuits have."""
     yields = rng.random() < 0.4
     small, large = (
         ((1, 1, 1), (3, 1, 1), (5, 2, 1), (13, 1, 1)),
@@ -270,7 +270,7 @@ def launch(rng: Random) -> Launch:
     )
     cta = rng.choice(small if yields else small + large)
     grid = rng.choice(((1, 1, 1), (1, 1, 1), (2, 1, 1), (1, 2, 1)))
-    kernel = Kernel(rng, cta, exits=rng.random() < 0.5, yields=yields)
+    kernel = Kernel(rng, cta, exits=rng.random() < 0.5, yields=yields, circuits=circuits)
     # r15: thread number in the CTA; OWN: its slot. tid.x + tid.y * ntid.x + tid.z * ntid.x * ntid.y
     kernel.emit(a_sel="X", x="tid.z", m1_sel="R", m2_sel="Q", pq=1, m_op="mul.lo", d_b=15)
     kernel.emit(m1_sel="A", ra=15, c_sel="X", x="tid.y", alu_b="add", d_b=15)

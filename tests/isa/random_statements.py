@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+from tests.isa.mend import mended
+
 from qgpu.isa import encoding
 from qgpu.isa.program import Block
 
@@ -34,6 +36,7 @@ class Statements:
     labels: dict[str, int] = field(default_factory=dict)
     parity: int = 0
     exited: bool = False
+    circuits: bool = False  # only what circuits have: see ``mend``
     locked: bool = False  # one lock is enough: 32 threads take thousands of tokens to pass one
 
     @property
@@ -41,7 +44,7 @@ class Statements:
         return self.cta[0] * self.cta[1] * self.cta[2]
 
     def emit(self, **fields: int | str) -> None:
-        self.blocks.append(fields)
+        self.blocks.append(mended(fields) if self.circuits else fields)
 
     def label(self) -> str:
         self.labels[name := f"l{len(self.labels)}"] = -1

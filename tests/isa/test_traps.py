@@ -61,7 +61,7 @@ PAIRS = """
       a_sel=A ra=r1 b_sel=I imm=-2 alu_a=and d_e=r4
 mask: m1_sel=Q pq=pool5 m2_sel=A ra=r4 m_op=shl d_b=r5
 p:    m1_sel=B rb=r1 cond=ne p_write=1 p_src=b member=A ra=r5 branch=gather
-c:    collect=ballot c_sel=V alu_b=second d_b=r2
+c:    collect=ballot m1_sel=A ra=r5 c_sel=V alu_b=and d_b=r2
 """
 
 # a tile of 8 lanes whose second quad loops first: it comes long after the first has published

@@ -26,7 +26,7 @@ def word(rng: Random) -> int:
 def _fields(rng: Random, index: int, count: int) -> dict[str, int | str]:
     register = lambda: rng.randrange(16)  # noqa: E731
     parameter = lambda: rng.randrange(0, FIRST_PARAM + 8)  # noqa: E731
-    specials = ("zero", "tid.x", "tid.y", "tid.z", "laneid")
+    specials = encoding.CHOICES["x"]
     f: dict[str, int | str] = {
         "ra": register(), "rb": register(), "rc": register(), "imm": rng.choice((rng.randrange(-40, 40), rng.randrange(-32768, 32768))),  # noqa: E501
         "pa": parameter(), "pq": parameter(), "pt": parameter(), "x": rng.choice(specials), "y": rng.choice(("ctaid.x", "ctaid.y", "ctaid.z")),  # noqa: E501

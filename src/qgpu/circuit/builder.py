@@ -328,14 +328,15 @@ class Builder:
         *,
         wipe: Expr | None = None,
         gather: bool = False,
-        into: Mapping[str, Word] | None = None,
+        into: Mapping[str, Word | Expr] | None = None,
     ) -> dict[str, Word]:
         """Up to 128 rows of up to 64 bits; returns what is read, a word for each field that is read.
 
         A field ``f`` with ``complement`` also gives ``f.not``, its complement, which like the field itself is zero
         where the row was never written. ``into``: by field, the word that it is added to instead of one of its own:
         what another memory reads (banks; the whole answer of that one may be given), or buses. Two fields may share a
-        word if their selects exclude each other. See ``ir.Memory`` for ``wipe`` and ``gather``.
+        word if their selects exclude each other. A field whose target is one bus and no word is added to it as a
+        number, bit i as ``2**i``; it is not in the answer. See ``ir.Memory`` for ``wipe`` and ``gather``.
         """
         full = self._reserve(name)
         for label, port in (("write", write), ("read", read)):

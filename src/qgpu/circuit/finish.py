@@ -80,7 +80,8 @@ def _substituted(cell: Cell, put: _Substitution) -> Cell:
     if isinstance(cell, Delay):
         return Delay(cell.out, put(cell.arg), cell.tokens)
     columns = tuple(
-        Column(put(c.data), c.delay, c.out, c.out_not, None if c.select is None else put(c.select))
+        Column(put(c.data), c.delay, c.out, c.out_not, None if c.select is None else put(c.select), c.weight,
+               tuple(map(put, c.where)))  # fmt: skip
         for c in cell.columns
     )
     ports = [Port(tuple(map(put, port.address)), tuple(map(put, port.enable))) for port in (cell.write, cell.read)]

@@ -28,6 +28,7 @@ def inputs(cell: Cell) -> Iterator[Expr]:
                 yield column.data
             if column.select is not None:
                 yield column.select
+            yield from column.where
 
 
 def past_inputs(cell: Cell) -> Iterator[Expr]:

@@ -224,7 +224,8 @@ class Column:
     ``data``: 0/1 expression written. ``delay``: take the value it had 0 to 3 tokens ago.
     ``out``: receives the stored bit. ``out_not``: receives its complement; a row that was never written (or was wiped,
     or a disabled read) reads zero on both. ``select``: 0/1 expression; the outputs are zero unless it is 1 (free: the z
-    gate).
+    gate). ``weight``: what a 1 adds to the outputs, a power of two. ``where``: 0/1 expressions, for a gather: a write
+    puts zero there unless they are all 1 (free: the write's threshold takes them in).
     """
 
     data: Expr
@@ -232,15 +233,17 @@ class Column:
     out: Signal | None = None
     out_not: Signal | None = None
     select: Expr | None = None
+    weight: int = 1
+    where: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Memory:
     """Up to 128 rows of up to 64 columns. Write first, then read, within one token.
 
-    ``wipe``: 0/1 expression; 1 clears every row before this token's write. ``gather``: the read ignores
-    ``read.address`` and brings the *sum* of all rows of 0..2**len(address)-1 (each column's out is then the count of
-    rows that hold a 1 there; callers keep at most one row non-zero a column, so that it is 0 or 1).
+    ``wipe``: 0/1 expression; 1 clears every row before this token's write. ``gather``: the read brings the *sum* of
+    all rows whose highest address bits are ``read.address`` (of all rows, if that is empty): each column's out is then
+    the count of those rows that hold a 1 there.
     """
 
     name: str

@@ -60,12 +60,15 @@ class Naive:
             rows.clear()
         written = self._row(cell.write)
         if written is not None:
-            rows[written] = {i: self.value(column.data, column.delay) for i, column in enumerate(cell.columns)}
+            rows[written] = {
+                i: self.value(column.data, column.delay) * all(self.value(bit) for bit in column.where)
+                for i, column in enumerate(cell.columns)
+            }
         wanted = self._row(cell.read)
-        chosen = range(1 << len(cell.read.address)) if cell.gather else [wanted]
-        found = [] if wanted is None else [rows[row] for row in chosen if row in rows]
+        summed = len(cell.write.address) - len(cell.read.address) if cell.gather else 0
+        found = [] if wanted is None else [rows[row] for row in rows if row >> summed == wanted]
         for i, column in enumerate(cell.columns):
-            shown = 1 if column.select is None else self.value(column.select)
+            shown = column.weight * (1 if column.select is None else self.value(column.select))
             if column.out is not None:
                 self._put(column.out, shown * sum(row[i] for row in found))
             if column.out_not is not None:

@@ -79,11 +79,12 @@ class MemoryStage:
                 if column.delay:
                     delayed.append((number, place, column.delay, history.row(column.data)))
                 else:
-                    data.append((number, place, slot(column.data, f"{memory.name} data")))
+                    pins = (column.data, *column.where)
+                    data.append((number, place, *(slot(bit, f"{memory.name} data") for bit in pins)))
                 for out, inverted in ((column.out, 0), (column.out_not, 1)):
                     if out is not None:
                         select = slot(column.select or one, f"{memory.name} select")
-                        reads.append((index[out], number, place, inverted, select))
+                        reads.append((index[out], number, place, inverted, select, column.weight))
         self._block = ExprBlock(args, users, index, dtype)
         rows = self._block.rows
         # Pins as [pin, memory] arrays of rows in the block's result.
@@ -94,10 +95,12 @@ class MemoryStage:
         self._wipe = rows[np.array(wipes, np.intp)]
         self._wipes = any(memory.wipe is not None for memory in memories)
 
-        self._data_table = _by_memory([(n, place, int(rows[pin])) for n, place, pin in data])
+        most = max((len(item) for item in data), default=0)
+        even = [(n, place, *pins, *pins[:1] * (most - 2 - len(pins))) for n, place, *pins in data]
+        self._data_table = _by_memory([(n, place, *(int(rows[pin]) for pin in pins)) for n, place, *pins in even])
         self._delayed_table = _by_memory([(n, place, ago, row) for n, place, ago, row in delayed])
-        self._read_rows = [1 << len(memory.read.address) for memory in memories]
         self._outs = _passes(reads, rows)
+        self._summed = _summed(memories, reads, rows) if self._gather else []
         self._base = (np.arange(len(memories)) * self.rows)[:, None]
         self._batch = batch
         self.words = np.zeros((len(memories) * self.rows, batch), np.uint64)
@@ -128,8 +131,9 @@ class MemoryStage:
         words = self.words[row, lane]
         valid = self.written[row, lane] & enable
         both = np.stack([np.where(valid, words, np.uint64(0)), np.where(valid, ~words, np.uint64(0))])
-        for out, number, place, inverted, select in self._outs:
-            values[out] += (((both[inverted, number] >> place) & np.uint64(1)).astype(values.dtype)) * pins[select]
+        for out, number, place, inverted, select, weight in self._outs:
+            bits = ((both[inverted, number] >> place) & np.uint64(1)).astype(values.dtype)
+            values[out] += bits * pins[select] * weight.astype(values.dtype)[:, None]
         return None
 
     def _address(self, pins: Array, address: Array) -> Array:
@@ -149,24 +153,22 @@ class MemoryStage:
 
     def _write_data(self, pins: Array) -> Array:
         result = np.zeros((len(self.memories), self._batch), np.uint64)
-        for number, place, pin in self._data_table:
-            result[number] |= pins[pin].astype(np.uint64) << place
+        for number, place, *bits in self._data_table:
+            result[number] |= np.minimum.reduce([pins[bit] for bit in bits]).astype(np.uint64) << place
         past = self._history.past
         for number, place, ago, row in self._delayed_table:
             result[number] |= past[ago, row].astype(np.uint64) << place
         return result
 
     def _gather_rows(self, values: Array, pins: Array, enable: Array) -> None:
-        for out, number, place, inverted, select in self._outs:
-            for i in range(len(out)):
-                span = slice(number[i] * self.rows, number[i] * self.rows + self._read_rows[number[i]])
-                words = (
-                    self.words[span]
-                    if not inverted[i]
-                    else np.where(self.written[span], ~self.words[span], np.uint64(0))
-                )
-                count = ((words >> place[i]) & np.uint64(1)).sum(axis=0).astype(values.dtype)
-                values[out[i]] += count * enable[number[i]] * pins[select[i]]
+        address = self._address(pins, self._read_address)
+        lane = np.arange(self._batch)
+        for number, (high, low, place, out, select, weight) in enumerate(self._summed):
+            start = number * self.rows
+            rows = self.words[start : start + high * low].reshape(high, low, self._batch)
+            found = rows[address[number], :, lane]  # [batch, low]
+            counts = ((found[:, :, None] >> place) & np.uint64(1)).sum(axis=1).T.astype(values.dtype)
+            np.add.at(values, out, counts * enable[number] * pins[select] * weight.astype(values.dtype)[:, None])
 
     def row_of(self, name: str) -> slice | None:
         """The rows of one memory in ``words`` and ``written``."""
@@ -185,13 +187,26 @@ def _by_memory(items: Sequence[tuple[int, ...]]) -> list[tuple[Any, ...]]:
     ]
 
 
-def _passes(reads: Sequence[tuple[int, int, int, int, int]], rows: Array) -> list[tuple[Array, ...]]:
-    """Reads (out row, memory, column, inverted, select) as array operations, no output twice in one (banks share
-    outputs)."""
+def _passes(reads: Sequence[tuple[int, ...]], rows: Array) -> list[tuple[Array, ...]]:
+    """Reads (out row, memory, column, inverted, select, weight) as array operations, no output twice in one (banks
+    share outputs)."""
     result: list[tuple[Array, ...]] = []
     for group in _ranked(reads):
-        out, number, place, inverted, select = (np.array(part, np.intp) for part in zip(*group, strict=True))
-        result.append((out, number, place.astype(np.uint64)[:, None], inverted, rows[select]))
+        out, number, place, inverted, select, weight = (np.array(part, np.intp) for part in zip(*group, strict=True))
+        result.append((out, number, place.astype(np.uint64)[:, None], inverted, rows[select], weight))
+    return result
+
+
+def _summed(memories: Sequence[Memory], reads: Sequence[tuple[int, ...]], rows: Array) -> list[tuple[Any, ...]]:
+    """For each memory: how many sums of rows it has, how many rows are in one, and its reads: column, out row, select,
+    weight."""
+    result: list[tuple[Any, ...]] = []
+    for number, memory in enumerate(memories):
+        mine = [(place, out, rows[select], weight) for out, n, place, _, select, weight in reads if n == number]
+        place, out, select, weight = np.array(mine, np.intp).reshape(-1, 4).T
+        high = 1 << len(memory.read.address)
+        low = 1 << (len(memory.write.address) - len(memory.read.address))
+        result.append((high, low, place.astype(np.uint64), out, select, weight))
     return result
 
 

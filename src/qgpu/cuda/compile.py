@@ -163,7 +163,7 @@ def _with_nvrtc(chosen: Compiler, source: str, name: str, directory: Path | None
     """PTX by NVRTC. It cannot show what a file includes, so that files with own includes are always compiled anew."""
     options = [f"-I{INCLUDE}", *([f"-I{directory}"] if directory is not None else [])]
     own = set(re.findall(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)', source, re.MULTILINE))
-    known = own <= {path.name for path in INCLUDE.iterdir()}
+    known = own <= set(system_headers())
     key = content_key(chosen.version, " ".join(nvrtc.OPTIONS), header_text(), name, source)
     ptx = load(key, "ptx") if known else None
     if ptx is None:
@@ -172,7 +172,9 @@ def _with_nvrtc(chosen: Compiler, source: str, name: str, directory: Path | None
         except CompileError as error:
             host = "\n(NVRTC compiles kernels only: leave main() out, or use another compiler)"
             hint = host if "host function" in str(error) or re.search(r"\bmain\s*\(", source) else ""
-            raise CompileError(f"{name} does not compile:\n{_only_the_users(str(error))}{hint}") from None
+            raise _does_not_compile(name, str(error), hint) from None
+        # NVRTC writes the whole path; messages name files as the user does.
+        ptx = ptx.replace(f'"{os.path.abspath(name)}"', f'"{name}"')
         if known:
             store(key, "ptx", ptx)
     return ptx
@@ -182,7 +184,18 @@ def _clang(compiler: Compiler, flags: Sequence[str], stdin: str, name: str) -> s
     try:
         return _run([*compiler.command, *flags, "-", "-o", "-"], stdin)
     except CompileError as error:
-        raise CompileError(f"{name} does not compile:\n{_only_the_users(str(error))}") from None
+        raise _does_not_compile(name, str(error)) from None
+
+
+def _does_not_compile(name: str, diagnostics: str, hint: str = "") -> CompileError:
+    if re.search(r"file not found|could not open source file", diagnostics):
+        hint += f"\n(of the system's headers these are there: {', '.join(system_headers())})"
+    return CompileError(f"{name} does not compile:\n{_only_the_users(diagnostics)}{hint}")
+
+
+def system_headers() -> list[str]:
+    """The names of the headers that a file may include, beside its own."""
+    return sorted(path.name for path in INCLUDE.iterdir() if path.is_file())
 
 
 _MESSAGE = re.compile(r"^(?P<file>.+?):(?P<line>\d+):(\d+:)? (?P<kind>fatal error|error|warning|note): ")
@@ -205,7 +218,7 @@ def _only_the_users(diagnostics: str) -> str:
 @cache
 def header_text() -> str:
     """All of our own headers as one text: part of every key, so that a change of theirs compiles anew."""
-    files = [HEADER, *sorted(path for path in INCLUDE.iterdir() if path.is_file())]
+    files = [*sorted(PACKAGE.glob("*.cuh")), *sorted(path for path in INCLUDE.iterdir() if path.is_file())]
     return "\n".join(f"{path.name}\n{path.read_text(encoding='utf-8')}" for path in files)
 
 

@@ -45,6 +45,7 @@ _HINTED: tuple[tuple[str, str], ...] = (
 )
 HINTS: dict[str, str] = {
     **{opcode: hint for opcodes, hint in _HINTED for opcode in opcodes.split()},
+    "fns": "write it out in C",
     "alloca": "there is no memory of a size known at run time only: use a fixed array",
 }
 """By opcode, for instructions that no table knows."""
@@ -56,7 +57,11 @@ _HANDLERS: dict[str, Handler] = {
     **translate_bits.HANDLERS,
     **translate_memory.HANDLERS,
 }
-_BY_OPCODE: dict[str, Handler] = {**translate_compute.BY_OPCODE, **translate_memory.BY_OPCODE}
+_BY_OPCODE: dict[str, Handler] = {
+    **translate_compute.BY_OPCODE,
+    **translate_bits.BY_OPCODE,
+    **translate_memory.BY_OPCODE,
+}
 
 
 def kernel_named(module: ptx.Module, name: str) -> ptx.Function:

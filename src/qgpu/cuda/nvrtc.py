@@ -16,7 +16,7 @@ from qgpu.errors import CompileError
 
 REMEDY = "install it with: pip install nvidia-cuda-nvrtc-cu12 (or set CUDA_PATH to a CUDA toolkit)"
 OPTIONS = (
-    "--gpu-architecture=compute_75 --std=c++17 --generate-line-info --device-as-default-execution-space "
+    "--gpu-architecture=compute_80 --std=c++17 --generate-line-info --device-as-default-execution-space "
     "--disable-warnings --no-display-error-number"
 ).split()
 _NAMES = ("libnvrtc.so*", "nvrtc64_*.dll", "libnvrtc*.dylib")

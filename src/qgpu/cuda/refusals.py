@@ -29,8 +29,11 @@ class Refusal:
 
 
 def told(refusals: Iterable[Refusal], kernel: str, file: str) -> str:
-    """The message about one kernel, named as in C: each thing once, the first MOST of them in full."""
-    unique = list(dict.fromkeys(refusals))
+    """The message about one kernel, named as in C: the first MOST things in full, of a line each kind of thing once."""
+    first: dict[object, Refusal] = {}
+    for refusal in refusals:
+        first.setdefault((refusal.source or refusal.ptx_line, refusal.hint), refusal)
+    unique = list(first.values())
     things = "1 thing" if len(unique) == 1 else f"{len(unique)} things"
     where = f"{file}: " if file else ""
     lines = [f"{where}kernel {kernel} holds {things} this machine cannot run:", *map(str, unique[:MOST])]

@@ -1,5 +1,7 @@
 """PTX instructions on bytes, bit fields and packed numbers that the IR says in several steps."""
 
+from collections.abc import Callable
+
 from qgpu.cuda import ptx
 from qgpu.cuda.ir import Const, Operand, Reg, Type
 from qgpu.cuda.translate_compute import Handler, only_type, sign, types_of
@@ -119,6 +121,60 @@ def _dot(t: Translation, instruction: ptx.Instruction) -> None:
     t.compute("mov", Type.B32, total, dest=t.dest(dest, Type.B32))
 
 
+def _packed(t: Translation, instruction: ptx.Instruction) -> None:
+    """``vabsdiff4.dtype.atype.btype[.sat][.add] d, a, b, c`` and its kin: on two halves or four bytes, each for itself.
+
+    With .add, d is c plus the sum of the results.
+    """
+    name, width = instruction.opcode[1:-1], 32 // int(instruction.opcode[-1])
+    types = types_of(instruction)
+    rest = [modifier for modifier in instruction.modifiers if modifier not in types]
+    if len(types) != 3 or not set(types) <= {"u32", "s32"} or not set(rest) <= {"sat", "add"}:
+        raise Refused("this form of the instruction is not there")
+    dest, *operands = operand_count(instruction, 4)
+    a, b, c = _words(t, tuple(operands))
+    total: Operand = c if "add" in rest else _word(0)
+    for place in range(0, 32, width):
+        x, y = (
+            t.compute(f"extract.{sign(type_)}", Type.B32, value, _word(place), _word(width))
+            for value, type_ in ((a, types[1]), (b, types[2]))
+        )
+        part = _PACKED[name](t, x, y)
+        signed = types[0] == "s32"
+        if "sat" in rest:
+            least, most = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
+            part = t.compute("max.s", Type.B32, t.compute("min.s", Type.B32, part, _word(most)), _word(least))
+        if "add" in rest:
+            part = t.compute(f"extract.{'s' if signed else 'u'}", Type.B32, part, _word(0), _word(width))
+            total = t.compute("add", Type.B32, total, part)
+        else:
+            total = t.compute("insert", Type.B32, part, total, _word(place), _word(width))
+    t.compute("mov", Type.B32, total, dest=t.dest(dest, Type.B32))
+
+
+def _difference(t: Translation, x: Operand, y: Operand) -> Reg:
+    return t.compute("abs", Type.B32, t.compute("sub", Type.B32, x, y))
+
+
+def _average(t: Translation, x: Operand, y: Operand) -> Reg:
+    """(x + y) / 2, halves away from zero."""
+    total = t.compute("add", Type.B32, x, y)
+    positive = t.compute("ge.s", Type.B32, total, _word(0), result=Type.PRED)
+    up = t.compute("select", Type.B32, _word(1), _word(0), positive)
+    return t.compute("shr.s", Type.B32, t.compute("add", Type.B32, total, up), _word(1))
+
+
+# The parts are extended to 32 bits, so that signed comparison is right for unsigned parts as well.
+_PACKED: dict[str, Callable[[Translation, Operand, Operand], Reg]] = {
+    "add": lambda t, x, y: t.compute("add", Type.B32, x, y),
+    "sub": lambda t, x, y: t.compute("sub", Type.B32, x, y),
+    "min": lambda t, x, y: t.compute("min.s", Type.B32, x, y),
+    "max": lambda t, x, y: t.compute("max.s", Type.B32, x, y),
+    "absdiff": _difference,
+    "avrg": _average,
+}
+
+
 def _sad(t: Translation, instruction: ptx.Instruction) -> None:
     name = only_type(instruction)
     type_ = register_type(name)
@@ -139,3 +195,6 @@ HANDLERS: dict[str, Handler] = {
     "sad": _sad,
 }
 """By opcode and modifiers."""
+
+BY_OPCODE: dict[str, Handler] = {f"v{name}{parts}": _packed for name in _PACKED for parts in (2, 4)}
+"""By opcode alone."""

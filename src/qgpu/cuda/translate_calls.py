@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from qgpu.cuda import ptx
 from qgpu.cuda.ir import Branch, Const, Operand, Print, Reg, Trap, Type
-from qgpu.cuda.translation import REGISTER_TYPES, Frame, Refused, Translation
+from qgpu.cuda.translation import FLOATING, REGISTER_TYPES, Frame, Refused, Translation
 
 NO_HEAP = "there is no heap: pass memory to the kernel"
 UNKNOWN: dict[str, str] = {
@@ -19,6 +19,9 @@ UNKNOWN: dict[str, str] = {
     **dict.fromkeys(("puts", "putchar", "fprintf"), "of the functions that print, printf is there"),
 }  # fmt: skip
 """Functions that are declared somewhere and cannot be there, and why."""
+
+FLOAT_FUNCTION = "__qgpu_float_"
+"""How the device header begins the names of floating-point functions."""
 
 Operands = Sequence[ptx.Operand]
 Body = Callable[[Translation], None]
@@ -36,10 +39,15 @@ def call(t: Translation, instruction: ptx.Instruction, body: Body) -> None:
     # The branch has seen to the guard: what the call is made of has none.
     t.current = here = replace(instruction, guard=None)
     known = KNOWN.get(name)
-    if known is not None:
-        known(t, results, arguments)
-    else:
-        _inline(t, name, results, arguments, body)
+    try:
+        if known is not None:
+            known(t, results, arguments)
+        else:
+            _inline(t, name, results, arguments, body)
+    except Refused:
+        # What reads the results is not to blame.
+        t.lost.update(t.place(result.name) for result in results if isinstance(result, ptx.Symbol))
+        raise
     t.current = here
     if after is not None:
         t.start(after)
@@ -64,6 +72,8 @@ def _inline(t: Translation, name: str, results: Operands, arguments: Operands, b
     readable = ptx.readable_name(name)
     function = next((f for f in t.module.functions if f.name == name and f.body is not None), None)
     if function is None:
+        if name.startswith(FLOAT_FUNCTION):
+            raise Refused(f"{name.removeprefix(FLOAT_FUNCTION)}: {FLOATING}")
         raise Refused(UNKNOWN.get(name, f"the function {readable} has no body here"))
     if any(frame.function is function for frame in t.frames):
         raise Refused(f"{readable} calls itself: recursion is not there, use a loop")

@@ -78,6 +78,8 @@ class Translation:
     variables: dict[str, ptx.Variable] = field(default_factory=dict)
     cells: dict[str, dict[int, int]] = field(default_factory=dict)
     """the pieces of call parameters that have been written: place, offset, width in bytes"""
+    lost: set[str] = field(default_factory=set)
+    """the places of results of calls that were refused"""
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
     temporaries: int = 0
     current: ptx.Instruction | None = None
@@ -207,6 +209,8 @@ class Translation:
     def read_cell(self, place: str, offset: int, width: int) -> Operand:
         """``width`` bytes of a parameter, put together from the pieces that it was written in."""
         pieces = self.cells.get(place, {})
+        if place in self.lost:
+            return Const(0, Type(max(width * 8, 16)))
         if pieces.get(offset) == width:
             return _cell(place, offset, width)
         type_ = Type.B64 if width == 8 else Type.B32

@@ -12,6 +12,7 @@ import numpy as np
 from qgpu.driver import arguments, arrays
 from qgpu.driver.arrays import DeviceArray, host_array
 from qgpu.driver.kernel import Code, Dim3, Kernel, Module, code_of_source
+from qgpu.driver.kernel_memory import KernelMemory, Variables
 from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch, Progress, Request, execute, resume
 from qgpu.driver.memory import Allocator, allocation_map
 from qgpu.driver.runners import Runner, Say, open_runner
@@ -26,7 +27,8 @@ class Device:
 
     engine: "native" (sparse, quick), "transformers" (dense, stock code) or "interpreter" (the specification; no
     weights). dtype: of the activations, "float32" or "bfloat16"; None for the engine's usual one. say: is told what
-    takes time, progress how many tokens of a launch have been written.
+    takes time, progress how many tokens of a launch have been written. printed: takes what kernels write with printf,
+    once their launch has ended.
     """
 
     def __init__(
@@ -35,11 +37,13 @@ class Device:
         dtype: str | None = None,
         say: Say = lambda text: None,
         progress: Progress = lambda count: None,
+        printed: Say = lambda text: print(text, end=""),
     ) -> None:
         self._runner: Runner = open_runner(engine, dtype, say)
-        self._progress = progress
+        self._progress, self._printed = progress, printed
         self.engine = engine
         self.allocator = Allocator()
+        self._variables = Variables(self.allocator)
         self._arrays: weakref.WeakSet[DeviceArray] = weakref.WeakSet()
         # the arrays of launches that can go on, held as long as somebody holds the launch
         self._paused: weakref.WeakKeyDictionary[Launch, list[DeviceArray]] = weakref.WeakKeyDictionary()
@@ -93,17 +97,25 @@ class Device:
         *,
         max_tokens: int = DEFAULT_MAX_TOKENS,
         check: bool = False,
+        shared: int = 0,
     ) -> Launch:
         """Run a compiled kernel with its arguments in order; see ``kernel.Configured``."""
-        live = self.arrays
-        words = arguments.words(code.name, code.parameters, values, code.program.parameter_words, live)
+        extra = KernelMemory()
+        if code.compiled is not None:
+            extra = self._variables.memory_of(code.compiled, cta, shared)
+        own = self.arrays
+        words = list(arguments.words(code.name, code.parameters, values, code.program.parameter_words, own))
+        for word, address in extra.words.items():
+            words[word] = address
+        live = sorted([*own, *extra.arrays], key=lambda array: array.address)
+        spans = [*((array.address, array.nbytes) for array in live), *extra.spans]
         request = program.Launch(
             program=code.program_for(grid, cta),
             grid=grid,
             cta=cta,
-            parameters=words,
+            parameters=tuple(words),
             rows=arrays.memory_rows(live),
-            allocated=allocation_map((array.address, array.nbytes) for array in live),
+            allocated=allocation_map(spans),
         )
         names = {id(value): parameter.name for parameter, value in zip(code.parameters, values, strict=True)}
         places = [
@@ -115,7 +127,7 @@ class Device:
             )
             for array in live
         ]
-        wanted = Request(code.name, request, code.file, places)
+        wanted = Request(code.name, request, code.file, places, extra.printed)
         return self._taking(live, lambda: execute(self._runner, wanted, max_tokens, check, self._progress))
 
     def resume(self, launch: Launch, *, max_tokens: int = DEFAULT_MAX_TOKENS, check: bool = False) -> Launch:
@@ -124,17 +136,26 @@ class Device:
         What the host wrote to arrays since then is not seen. Raises as a launch does.
         """
         live = [array for array in self._paused.get(launch, ()) if array.alive]
-        return self._taking(live, lambda: resume(self._runner, launch, max_tokens, check, self._progress))
+        before = len(launch.printed)
+        return self._taking(live, lambda: resume(self._runner, launch, max_tokens, check, self._progress), before)
 
-    def _taking(self, live: list[DeviceArray], run: Callable[[], Launch]) -> Launch:
-        """Run, then take the arrays out of the machine's memory, however it ended."""
+    def _taking(self, live: list[DeviceArray], run: Callable[[], Launch], before: int = 0) -> Launch:
+        """Run, then take the arrays out of the machine's memory, however it ended. ``before``: how much of what printf
+        wrote has been told."""
+
+        def tell(launch: Launch) -> None:
+            if text := launch.printed[before:]:
+                self._printed(text)
+
         try:
             done = run()
         except StoppedError as error:
             if isinstance(error.launch, Launch):
+                tell(error.launch)
                 arrays.take(live, error.launch.memory)
                 if error.launch.paused is not None:
                     self._paused[error.launch] = live
             raise
+        tell(done)
         arrays.take(live, done.memory)
         return done

@@ -54,7 +54,8 @@ def size_of(size: Size, what: str) -> Dim3:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel on a device. ``kernel[grid, cta]`` gives what can be called; both are ints or tuples (x, y, z)."""
+    """A kernel on a device. ``kernel[grid, cta]`` gives what can be called; both are ints or tuples (x, y, z). A third
+    number is the size of dynamic shared memory, in bytes."""
 
     device: Device
     code: Code
@@ -67,10 +68,13 @@ class Kernel:
     def parameters(self) -> tuple[Parameter, ...]:
         return self.code.parameters
 
-    def __getitem__(self, sizes: tuple[Size, Size]) -> Configured:
-        if not isinstance(sizes, tuple) or len(sizes) != 2:
+    def __getitem__(self, sizes: tuple[Size, Size] | tuple[Size, Size, int]) -> Configured:
+        if not isinstance(sizes, tuple) or len(sizes) not in (2, 3):
             raise LaunchError(f"{self.name}[...]: give two sizes, kernel[grid, cta], e.g. {self.name}[1, 32]")
-        return Configured(self, size_of(sizes[0], "grid"), size_of(sizes[1], "CTA"))
+        shared = sizes[2] if len(sizes) == 3 else 0
+        if not isinstance(shared, int) or shared < 0:
+            raise LaunchError(f"{self.name}[...]: {shared!r} is no number of bytes of dynamic shared memory")
+        return Configured(self, size_of(sizes[0], "grid"), size_of(sizes[1], "CTA"), shared)
 
     def __repr__(self) -> str:
         return f"Kernel({arguments.prototype(self.name, self.parameters)})"
@@ -78,11 +82,12 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Configured:
-    """A kernel with its grid and CTA size."""
+    """A kernel with its grid and CTA size. ``shared``: bytes of dynamic shared memory."""
 
     kernel: Kernel
     grid: Dim3
     cta: Dim3
+    shared: int = 0
 
     def __call__(
         self,
@@ -99,7 +104,9 @@ class Configured:
         """
         code = self.kernel.code
         ordered = arguments.order(code.name, code.parameters, values, named)
-        return self.kernel.device.launch(code, self.grid, self.cta, ordered, max_tokens=max_tokens, check=check)
+        return self.kernel.device.launch(
+            code, self.grid, self.cta, ordered, max_tokens=max_tokens, check=check, shared=self.shared
+        )
 
 
 @dataclass(frozen=True)
@@ -120,12 +127,12 @@ class Module:
         return Kernel(self.device, code_of_file(self.path, name))
 
 
-def code_of_file(path: Path, name: str | None = None) -> Code:
-    """A kernel of a ``.cu`` or ``.ptx`` file, compiled down to blocks.
+def code_of_file(path: Path, name: str | None = None, compiler: str | None = None) -> Code:
+    """A kernel of a ``.cu`` or ``.ptx`` file, compiled down to blocks. compiler: a row of `compile.COMPILERS`.
 
     Raises CompileError, PtxError (also for a missing or ambiguous name), UnsupportedError.
     """
-    compiled = pipeline.compile_file(path, name)
+    compiled = pipeline.compile_file(path, name, compiler)
     return _code(compiled, name, None if path.suffix == ".ptx" else read_source(path), str(path))
 
 

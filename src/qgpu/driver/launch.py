@@ -38,7 +38,8 @@ class Launch:
 
     ``tokens``: what the model wrote after the prompt. ``memory``: all its memory afterwards, uint32 [4096].
     ``checked``: every token and the memory are the interpreter's. ``places``: the arrays that were on the device.
-    ``paused``: after the limit, where the runner stood, so that the launch can go on.
+    ``paused``: after the limit, where the runner stood, so that the launch can go on. ``reader``: finds in the memory
+    what printf wrote.
     """
 
     kernel: str
@@ -50,6 +51,12 @@ class Launch:
     file: str = ""
     places: Sequence[trace.Place] = field(default=())
     paused: object = None
+    reader: Callable[[Array], str] | None = None
+
+    @property
+    def printed(self) -> str:
+        """What the kernel wrote with printf."""
+        return "" if self.reader is None else self.reader(self.memory)
 
     @property
     def ended(self) -> str:
@@ -68,12 +75,14 @@ class Launch:
 
 @dataclass(frozen=True)
 class Request:
-    """What to run, and how messages call it. ``launch``: for the machine. ``file``: the kernel's source."""
+    """What to run, and how messages call it. ``launch``: for the machine. ``file``: the kernel's source. ``reader``: as
+    in `Launch`."""
 
     kernel: str
     launch: program.Launch
     file: str
     places: Sequence[trace.Place]
+    reader: Callable[[Array], str] | None = None
 
 
 def execute(
@@ -106,7 +115,7 @@ def resume(
         raise LaunchError(f"the launch of {launch.kernel} ended with {launch.ended}: there is nothing to go on with")
     runner.restore(launch.paused)
     written = [*launch.tokens, *_write(runner, max_tokens, progress)]
-    request = Request(launch.kernel, launch.request, launch.file, launch.places)
+    request = Request(launch.kernel, launch.request, launch.file, launch.places, launch.reader)
     return _finish(runner, request, program.prompt(launch.request), written, check)
 
 
@@ -131,6 +140,7 @@ def _finish(runner: Runner, request: Request, prompt: Sequence[int], written: Se
         statistics=found,
         file=request.file,
         places=request.places,
+        reader=request.reader,
     )
     if check:
         compare(done, prompt)

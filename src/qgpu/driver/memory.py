@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from qgpu.errors import MemoryFullError
 from qgpu.isa import tokens
 
-ALIGNMENT = tokens.ROW_BYTES
+ALIGNMENT = 16  # what a vector of four words needs
 GUARD = tokens.ROW_BYTES
 FIRST_BYTE = 64
 END_BYTE = tokens.SHARED_FIRST_ROW * tokens.ROW_BYTES
@@ -27,7 +27,7 @@ class Allocator:
         self.blocks: dict[int, int] = {}
 
     def allocate(self, size: int, what: str) -> int:
-        """The address of ``size`` bytes (at least 1), aligned to 8. MemoryFullError names ``what`` does not fit."""
+        """The address of ``size`` bytes (at least 1), aligned to 16. MemoryFullError names ``what`` does not fit."""
         place = self.first
         for address in sorted(self.blocks):
             if place + footprint(size) <= address:
@@ -63,7 +63,7 @@ class Allocator:
 
 def footprint(size: int) -> int:
     """Bytes that a block of ``size`` bytes takes, alignment and guard included."""
-    return -(-size // ALIGNMENT) * ALIGNMENT + GUARD
+    return -(-(size + GUARD) // ALIGNMENT) * ALIGNMENT
 
 
 def allocation_map(spans: Iterable[tuple[int, int]]) -> dict[int, int]:

@@ -1,7 +1,7 @@
 """cast: a circuit becomes a network. Read this page first: it is the list of stages.
 
-circuit --validate--> netlist --lower--> rows --schedule--> stages --place--> slots --emit--> weights
-                                                                              \\--prove--> certificate
+circuit --validate--> netlist --lower--> rows --schedule, pack--> stages --place--> slots --emit--> weights
+                                                                                    \\--prove--> certificate
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from .lower import lower
 from .netlist import Netlist, prune
 from .network import Network
 from .numbers import anchors_for
-from .place import Placement, place, smallest_hidden
+from .pack import pack
+from .place import Placement, place, slots_within, smallest_hidden
+from .plan import Room
 from .prove import needed_allowance, prove
 from .report import Report, report_on
 from .rows import Allowance
-from .schedule import Room, fullest, schedule
+from .schedule import fullest, schedule
 from .validate import validate
 
 NEURON_STEP = 64
@@ -34,14 +36,15 @@ class Options:
 
     ``heads``: DeltaNet heads a layer. ``max_intermediate``: neurons a layer. ``intermediate``: the size to write,
     None: the smallest multiple of 64 that fits. ``hidden``: residual dims in all, None: the smallest multiple of 64
-    that fits. ``text_dims``: dims (the first ones) left to something else, never read or written. ``max_layers``: a
-    limit on layers.
+    that fits. ``max_hidden``: residual dims in all that packing is to reach, None: no packing. ``text_dims``: dims (the
+    first ones) left to something else, never read or written. ``max_layers``: a limit on layers.
     """
 
     heads: int = 16
     max_intermediate: int = 6144
     intermediate: int | None = None
     hidden: int | None = None
+    max_hidden: int | None = None
     text_dims: int = 0
     max_layers: int = 64
 
@@ -63,26 +66,33 @@ def cast_with_report(circuit: Circuit, options: Options | None = None) -> tuple[
 
 
 def arrange(netlist: Netlist, options: Options) -> tuple[Placement, Frame]:
-    """Lower, schedule and place, again with other allowances if one stage took more than an earlier one left it."""
+    """Lower, schedule, pack and place, again with other allowances if one stage took more than an earlier one left
+    it."""
     limit = options.intermediate or options.max_intermediate
     room = Room(options.heads, limit, options.max_layers)
+    target = slots_within(options.max_hidden, options.text_dims) if options.max_hidden else None
+    allowance = Allowance()
     lowered = lower(netlist)
+    crowded: dict[int, int] = {}
     for _ in range(RETRIES):
-        placement = place(schedule(lowered, room))
+        if allowance != lowered.allowance:
+            lowered = lower(netlist, allowance)
+        plan = schedule(lowered, room, target)
+        if target is not None:
+            plan = pack(plan, room, target)
+        placement = place(plan)
         crowded = {layer: count for layer, count in enumerate(neurons_a_layer(placement)) if count > limit}
-        if not crowded:
-            frame = frame_of(placement, options)
-            allowed = lowered.allowance
-            needed = needed_allowance(placement, frame.hidden)
-            if needed.scale <= allowed.scale and needed.clear <= allowed.clear:
-                return placement, frame
-            grown = Allowance(max(allowed.scale, 1.25 * needed.scale), max(allowed.clear, 1.5 * needed.clear))
-            lowered = lower(netlist, grown)
-        # clears came on top of a full layer: leave it room for them
-        fewer = dict(room.crowded)
-        for layer, count in crowded.items():
-            fewer[layer] = max(fewer.get(layer, limit) - (count - limit) - limit // 64 - 1, limit // 4)
-        room = replace(room, crowded=tuple(sorted(fewer.items())))
+        if crowded:  # clears came on top of a full layer: leave it room for them
+            fewer = dict(room.crowded)
+            for layer, count in crowded.items():
+                fewer[layer] = max(fewer.get(layer, limit) - (count - limit) - limit // 64 - 1, limit // 4)
+            room = replace(room, crowded=tuple(sorted(fewer.items())))
+            continue
+        frame = frame_of(placement, options)
+        allowed, needed = allowance, needed_allowance(placement, frame.hidden)
+        if needed.scale <= allowed.scale and needed.clear <= allowed.clear:
+            return placement, frame
+        allowance = Allowance(max(allowed.scale, 1.25 * needed.scale), max(allowed.clear, 1.5 * needed.clear))
     layer, count = max(crowded.items(), key=lambda item: item[1], default=(0, 0))
     full = f"layer {layer} needs {count} neurons, {limit} are allowed"
     reason = full if crowded else "the error bounds do not settle"

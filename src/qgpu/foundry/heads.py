@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .netlist import Affine, DelayCell, MemoryCell, PortSpec
+from .netlist import Affine, ColumnSpec, DelayCell, MemoryCell, PortSpec
 from .network import Shape, Sparse
 from .numbers import (
     BETA,
@@ -42,7 +42,8 @@ from .numbers import (
     WIPE_DT_BIAS,
     WIPE_RATE,
 )
-from .schedule import DELAYS_A_HEAD, Schedule
+from .plan import DELAYS_A_HEAD
+from .schedule import Schedule
 from .weights import Array, SparseBuilder
 
 NOW = 3  # the convolution's tap for the present token
@@ -92,19 +93,20 @@ def style_of(cell: MemoryCell) -> Style:
     return QUIET if len(cell.columns) < RAIL and any(column.delay for column in cell.columns) else EVEN
 
 
-def stored(cell: MemoryCell, data: Affine) -> Affine:
-    """What goes into a value dim. A gather's key is never zero, so there the data has to be: twice all enables are
-    added and twice their number taken off. Once would do on integers, but leave a bit without its enable at exactly
-    zero, where SiLU passes errors, and the constant's row, which they would go to, is read ``GATHER_RATIO`` times
-    louder."""
+def stored(cell: MemoryCell, column: ColumnSpec) -> Affine:
+    """What goes into a value dim. A gather's key is never zero, so there the data has to be: twice all enables, and
+    what says where the column is written, are added and twice their number taken off. Once would do on integers, but
+    leave a bit without its enable at exactly zero, where SiLU passes errors, and the constant's row, which they would
+    go to, is read ``GATHER_RATIO`` times louder."""
+    data = column.data
     if not cell.gather:
         return data
-    terms = dict(data.terms)
-    for arg in cell.write.enable:
+    terms, asked = dict(data.terms), (*cell.write.enable, *column.where)
+    for arg in asked:
         for signal, coef in arg.terms:
             terms[signal] = terms.get(signal, 0) + 2 * coef
-    const = data.const + 2 * (sum(arg.const for arg in cell.write.enable) - len(cell.write.enable))
-    return Affine(tuple((s, c) for s, c in sorted(terms.items()) if c), const, -2 * len(cell.write.enable), 1)
+    const = data.const + 2 * (sum(arg.const for arg in asked) - len(asked))
+    return Affine(tuple((s, c) for s, c in sorted(terms.items()) if c), const, -2 * len(asked), 1)
 
 
 class HeadWriter:
@@ -211,12 +213,12 @@ class HeadWriter:
         else:
             self._key_rows(0, head, cell.read)
         for number, column in enumerate(cell.columns):
-            self._value(head, number, style.value, stored(cell, column.data), column.delay)
+            self._value(head, number, style.value, stored(cell, column), column.delay)
             if not cell.gather:
                 self._value(head, number + RAIL, style.value, column.data.inverted(), column.delay)
             for dim, out in ((number, column.out), (number + RAIL, column.out_not)):
                 if out is not None:
-                    self._read(head, dim, style.read, out, column.select)
+                    self._read(head, dim, style.read * column.weight, out, column.select)
         if style.pad:
             self._value(head, PAD, style.pad, CONSTANT_ONE, 0)
         else:
@@ -229,13 +231,18 @@ class HeadWriter:
                 self.a.add(head, dim, value)
 
     def _gather_keys(self, head: int, cell: MemoryCell) -> None:
-        """The query is up on every row, and far higher on the constant's row, which the key names while the port is
-        not enabled."""
-        rows = 1 << len(cell.write.address)
+        """The query is up on every row whose highest address bits are asked for, and far higher on the constant's row,
+        which the key names while the port is not enabled."""
+        rows, high = 1 << len(cell.write.address), len(cell.read.address)
         terms = [term for arg in cell.read.enable for term in arg.terms]
         const = sum(arg.const for arg in cell.read.enable) + 0.5 - len(cell.read.enable)
         for row in range(rows):
-            self._key_row(0, head, row, KEY, terms, const)
+            literals, offset = list(terms), const - high
+            for number, arg in enumerate(cell.read.address):
+                sign = 1 if row >> (len(cell.write.address) - high + number) & 1 else -1
+                literals += [(signal, sign * coef) for signal, coef in arg.terms]
+                offset += arg.const if sign > 0 else 1 - arg.const
+            self._key_row(0, head, row, KEY, literals, offset)
         self._key_row(0, head, rows, KEY * GATHER_RATIO, terms, const)
         terms = [(signal, -coef) for arg in cell.write.enable for signal, coef in arg.terms]
         const = len(cell.write.enable) - 0.5 - sum(arg.const for arg in cell.write.enable)

@@ -40,25 +40,26 @@ class LoweredSum:
 @dataclass(frozen=True, eq=False)
 class Lowered:
     """``rows``: all different neurons; ``sums``: by cell number; ``error``: by signal, in float32 activations, of which
-    ``allowance.clear`` is for what the signal's dim held before."""
+    ``allowance.clear`` is for what the signal's dim held before; ``bears``: what its readers bear."""
 
     netlist: Netlist
     rows: tuple[Row, ...]
     sums: Mapping[int, LoweredSum]
     error: tuple[float, ...]
+    bears: tuple[float, ...]
     allowance: Allowance
 
 
-def lower(netlist: Netlist, allowance: Allowance | None = None) -> Lowered:
-    """Rows and forms for every Sum. Raises
-    FoundryError where no form is exact."""
+def lower(netlist: Netlist, allowance: Allowance | None = None, restoring: bool = True) -> Lowered:
+    """Rows and forms for every Sum. ``restoring``: whether levels may be added (see ``restore``). Raises FoundryError
+    where no form is exact."""
     allowance = allowance or Allowance()
-    netlist, bears = restore(netlist, allowance)
+    netlist, bears = restore(netlist, allowance, restoring)
     lowering = _Lowering(netlist, allowance, bears)
     lowering.run()
     if lowering.faults:
         raise FoundryError(netlist.name, "lowering", list(dict.fromkeys(lowering.faults)))
-    return Lowered(netlist, tuple(lowering.row_ids), lowering.sums, tuple(lowering.error), allowance)
+    return Lowered(netlist, tuple(lowering.row_ids), lowering.sums, tuple(lowering.error), tuple(bears), allowance)
 
 
 def delay_error(cell: DelayCell, error: Sequence[float], scale: float) -> float:
@@ -70,10 +71,11 @@ def memory_errors(cell: MemoryCell, error: Sequence[float], scale: float) -> dic
     """By output, without what its dim held before: the stored bit's own error, that of the others once more through the
     shared norm, the gate's, and the read-out's."""
     shared = 2 * sum(spread(arg.terms, error) for arg in cell.write.enable) if cell.gather else 0.0
+    shared += 2 * max(sum(spread(arg.terms, error) for arg in column.where) for column in cell.columns)
     worst = max(spread(column.data.terms, error) for column in cell.columns) + shared
     read = READ_ERROR + scale + (2.0 ** len(cell.write.address) / GATHER_RATIO if cell.gather else 0.0)
-    gates = [spread(column.select.terms, error) if column.select is not None else 0.0 for column in cell.columns]
-    own = [spread(column.data.terms, error) + shared + worst + read for column in cell.columns]
+    gates = [c.weight * spread(c.select.terms, error) if c.select is not None else 0.0 for c in cell.columns]
+    own = [c.weight * (spread(c.data.terms, error) + shared + worst + read) for c in cell.columns]
     return {
         out: sum(gates[number] for number in columns)
         + sum(max(own[number] for number in case) for case in select_cases(cell, columns))

@@ -56,13 +56,16 @@ class PortSpec:
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """One column; ``out`` and ``out_not`` are signals or None, ``select`` an expression or None."""
+    """One column; ``out`` and ``out_not`` are signals or None, ``select`` an expression or None. ``weight``, ``where``:
+    see ``circuit.ir.Column``."""
 
     data: Affine
     delay: int
     out: int | None
     out_not: int | None
     select: Affine | None
+    weight: int = 1
+    where: tuple[Affine, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ def expressions(cell: LayerCell) -> Iterator[Affine]:
             yield column.data
             if column.select is not None:
                 yield column.select
+            yield from column.where
         if cell.wipe is not None:
             yield cell.wipe
 

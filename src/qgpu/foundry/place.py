@@ -101,3 +101,10 @@ def smallest_hidden(slots: int, text_dims: int) -> int:
     while slots + text_dims + len(anchors_for(hidden)) > hidden:
         hidden += HIDDEN_STEP
     return hidden
+
+
+def slots_within(hidden: int, text_dims: int) -> int:
+    """How many slots a hidden size of at most ``hidden`` holds."""
+    sizes = [hidden, *range(HIDDEN_STEP, hidden + 1, HIDDEN_STEP)]
+    fitting: list[int] = [size - text_dims - len(anchors_for(size)) for size in sizes]
+    return max(0, *fitting)

@@ -19,8 +19,10 @@ from qgpu.circuit.ir import Circuit
 from .cast import Options
 from .lower import lower
 from .netlist import DelayCell, LayerCell, MemoryCell, Netlist, SumCell, inputs, outputs, prune
-from .place import rows_a_layer
-from .schedule import DELAYS_A_HEAD, Room, Schedule, schedule
+from .pack import pack
+from .place import rows_a_layer, slots_within
+from .plan import DELAYS_A_HEAD, Room
+from .schedule import Schedule, schedule
 from .stock import has_deltanet
 from .validate import validate
 
@@ -72,7 +74,9 @@ def profile(circuit: Circuit, options: Options | None = None, depth: int | None 
     options = options or Options()
     netlist = prune(validate(circuit))
     room = Room(options.heads, options.intermediate or options.max_intermediate, options.max_layers)
-    return profile_of(schedule(lower(netlist), room), depth)
+    target = slots_within(options.max_hidden, options.text_dims) if options.max_hidden else None
+    plan = schedule(lower(netlist), room, target)
+    return profile_of(plan if target is None else pack(plan, room, target), depth)
 
 
 def profile_of(plan: Schedule, depth: int | None = None) -> Profile:
@@ -150,11 +154,13 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=6, help="groups of signals to list for each layer")
     parser.add_argument("--depth", type=int, default=None, help="parts of a name that tell its group")
     parser.add_argument("--heads", type=int, default=Options.heads)
+    parser.add_argument("--dims", type=int, default=None, help="residual dims that packing is to reach")
     parser.add_argument("--neurons", type=int, default=Options.max_intermediate)
     given = parser.parse_args()
     module, _, function = given.circuit.partition(":")
     circuit = getattr(importlib.import_module(module), function)()
-    found = profile(circuit, Options(heads=given.heads, max_intermediate=given.neurons), given.depth)
+    options = Options(heads=given.heads, max_intermediate=given.neurons, max_hidden=given.dims)
+    found = profile(circuit, options, given.depth)
     print(found.table(given.groups))
     print(found.critical())
 

@@ -8,7 +8,7 @@ from .emit import neurons_a_layer
 from .netlist import DelayCell, MemoryCell, outputs
 from .network import Network
 from .place import Placement
-from .schedule import DELAYS_A_HEAD
+from .plan import DELAYS_A_HEAD
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,19 @@ from .netlist import Affine, DelayCell, LayerCell, MemoryCell, Netlist, SumCell
 from .numbers import READ_ERROR
 from .rows import CODE_LIMIT, FLAT_LIMIT, KEY_LIMIT, ULP, Allowance
 from .shared import cases_of
+from .tables import slope_of, spike
 
 PROMISE = 2.0**-17  # a sum in steps, of one bit, is never further off than this, its dim's past not counted
 
 
-def restore(netlist: Netlist, allowance: Allowance) -> tuple[Netlist, list[float]]:
-    """The netlist with restoring sums where chains of reads need them, and by signal the error that all its readers can
-    bear, if the other signals they read are as far off."""
-    walk = _Walk(netlist, READ_ERROR + allowance.scale + allowance.clear)
+def _weight(arg: Affine) -> int:
+    return sum(abs(coef) for _, coef in arg.terms)
+
+
+def restore(netlist: Netlist, allowance: Allowance, insert: bool = True) -> tuple[Netlist, list[float]]:
+    """The netlist with restoring sums where chains of reads need them (if they may be put in: ``insert``), and by
+    signal the error that all its readers can bear, if the other signals they read are as far off."""
+    walk = _Walk(netlist, READ_ERROR + allowance.scale + allowance.clear, insert)
     cells: list[LayerCell] = []
     for cell in reversed(netlist.cells):
         cells.append(walk.visit(cell))
@@ -36,8 +41,9 @@ def restore(netlist: Netlist, allowance: Allowance) -> tuple[Netlist, list[float
 class _Walk:
     """From the end of the circuit to its start. ``spare``: what a read adds to an error."""
 
-    def __init__(self, netlist: Netlist, spare: float) -> None:
+    def __init__(self, netlist: Netlist, spare: float, insert: bool) -> None:
         self.netlist = netlist
+        self.insert = insert
         self.spare = spare
         self.bears = [1.0] * len(netlist.names)
         self.names: list[str] = []
@@ -55,10 +61,44 @@ class _Walk:
         if isinstance(cell, SumCell):
             for arg, _ in cell.parts:
                 self._limit((arg,), FLAT_LIMIT)
+            self._ramps(cell)
             return cell
         if isinstance(cell, DelayCell):
             return replace(cell, arg=self._read(cell.arg, self.bears[cell.out] - self.spare, {}))
         return self._memory(cell)
+
+    def _ramps(self, cell: SumCell) -> None:
+        """Where a table's argument is too large for exact steps, its errors pass: all of them together may be half of
+        what the sum's own readers bear. ANDs that exclude each other (see ``forms``) pass those of a few only."""
+        netlist = self.netlist
+        passing = [(arg, table) for arg, table in cell.parts if not self._steps_are_exact(arg, table)]
+        if not passing:
+            return
+        lowest = sum(min(table) for _, table in cell.parts)
+        most_on = netlist.hi[cell.out] - lowest
+        ends = [arg for arg, table in passing if spike((0, table)) is not None]
+        exclusive = lowest == 0 and len(ends) > 2 * most_on
+        weight = 0
+        for arg, table in passing:
+            if not exclusive or spike((0, table)) is None:
+                weight += slope_of((0, table)) * _weight(arg)
+        if exclusive:
+            weight += 2 * most_on * max(_weight(arg) for arg in ends)
+        room = (self.bears[cell.out] - self.spare) / self.cases.of(cell.out).cases / 2
+        for signal in {signal for arg, _ in passing for signal, _ in arg.terms}:
+            # what nothing can promise is not asked for: then the sum itself is refused, not all that it reads
+            self.bears[signal] = min(self.bears[signal], max(room / max(weight, 1), self._least(signal)))
+
+    def _steps_are_exact(self, arg: Affine, table: tuple[int, ...]) -> bool:
+        """Whether steps where the table changes are exact in bfloat16, from either side (``rows.any_order_exact``)."""
+        changes = [n for n in range(1, len(table)) if table[n] != table[n - 1]]
+        if not changes:
+            return True
+        lo, hi = self.netlist.lo, self.netlist.hi
+        positive = sum(max(coef * lo[s], coef * hi[s], 0) for s, coef in arg.terms)
+        negative = -sum(min(coef * lo[s], coef * hi[s], 0) for s, coef in arg.terms)
+        first, last = (end + arg.lo - arg.const for end in (changes[0], changes[-1]))
+        return max(2 * positive + max(0.0, 1.5 - 2 * first), 2 * negative + max(0.0, 2 * last - 0.5)) <= 128
 
     def _memory(self, cell: MemoryCell) -> MemoryCell:
         for port in (cell.write, cell.read):
@@ -69,7 +109,8 @@ class _Walk:
         # a bit's own error, that of the others through the shared norm, and the gate's; all that drive a signal share
         room = min((self._room(out) for out in outs), default=1.0)
         if cell.gather:
-            self._limit([arg for column in cell.columns for arg in (column.data, *cell.write.enable)], room)
+            for column in cell.columns:
+                self._limit([column.data, *column.where, *cell.write.enable], room)
         known: dict[Affine, Affine] = {}
         columns = tuple(
             replace(
@@ -97,7 +138,8 @@ class _Walk:
     def _read(self, arg: Affine, room: float, known: dict[Affine, Affine]) -> Affine:
         """The expression, or a restored copy if it would have to be better than a sum can promise."""
         weight = sum(abs(coef) for _, coef in arg.terms)
-        if not weight or room / weight >= max(self._least(signal) for signal, _ in arg.terms):
+        enough = not weight or room / weight >= max(self._least(signal) for signal, _ in arg.terms)
+        if enough or not self.insert:
             self._limit((arg,), room)
             return arg
         if arg not in known:

@@ -20,7 +20,8 @@ Driver = tuple[int, int]
 @dataclass(frozen=True)
 class Weights:
     """How many errors one signal can have at once: of drivers as a whole (``cases``), and of single inputs of reads
-    (``inputs``: a bit's own, that of the others through the shared norm, and a select's)."""
+    (``inputs``: a bit's own, that of the others through the shared norm, and a select's). A column counts as often as
+    its weight."""
 
     cases: int = 1
     inputs: int = 2
@@ -87,8 +88,9 @@ def _weights(cell: LayerCell) -> Iterator[tuple[int, Weights]]:
         yield cell.out, ALONE
         return
     for out, columns in columns_of(cell).items():
-        cases = len(select_cases(cell, columns))
-        yield out, Weights(cases, 2 * cases + sum(cell.columns[number].select is not None for number in columns))
+        cases = sum(max(cell.columns[number].weight for number in case) for case in select_cases(cell, columns))
+        selects = sum(cell.columns[number].weight for number in columns if cell.columns[number].select is not None)
+        yield out, Weights(cases, 2 * cases + selects)
 
 
 def _enables(cell: LayerCell) -> Sequence[Affine]:

@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache
 
+COMFORTABLE = 64  # sums up to here leave room for several tables in one cell
+
 Table = tuple[int, tuple[int, ...]]
 """First argument, and the values from there on."""
 
@@ -55,7 +57,8 @@ def steps(table: Table, pivot: int) -> tuple[int, list[Piece]]:
 @cache
 def pivots(tables: tuple[Table, ...], form: Callable[[Table, int], tuple[int, list[Piece]]]) -> tuple[int, ...]:
     """A pivot for each table: the same one for all (cut to each one's range), or each its own, whichever makes fewer
-    different pieces; ties go to fewer constants, then to smaller sums."""
+    different pieces; ties go to smaller sums (but those of a comfortable size are all equal), then to fewer
+    constants."""
     low = min(lo for lo, _ in tables)
     high = max(lo + len(values) - 1 for lo, values in tables)
     choices = [tuple(_clamp(pivot, table) for table in tables) for pivot in range(low, high + 1)]
@@ -67,16 +70,17 @@ def pivots(tables: tuple[Table, ...], form: Callable[[Table, int], tuple[int, li
 
 def _rank(
     tables: tuple[Table, ...], choice: tuple[int, ...], form: Callable[[Table, int], tuple[int, list[Piece]]]
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     seen: set[tuple[int, int]] = set()
-    constants = reach = 0
+    constants = reach = large = 0
     for (lo, values), pivot in zip(tables, choice, strict=True):
         constant, pieces = form((lo, values), pivot)
         constants += constant != 0
         seen.update((side, position) for side, position, _ in pieces)
         high = lo + len(values) - 1
-        reach += sum(abs(weight) * (high - at if side > 0 else at - lo) for side, at, weight in pieces)
-    return len(seen), constants, reach
+        own = sum(abs(weight) * (high - at if side > 0 else at - lo) for side, at, weight in pieces)
+        reach, large = reach + own, large + max(own, COMFORTABLE)
+    return len(seen), large, constants, reach
 
 
 def _clamp(pivot: int, table: Table) -> int:

@@ -30,6 +30,7 @@ from .netlist import (
 LARGEST = 256  # integers up to here are exact in bfloat16
 ADDRESS_BITS = 7
 COLUMNS = 64
+WEIGHTS = (1, 2, 4, 8, 16, 32, 64)  # of a column: a number of up to seven bits
 SELECT_COEFFICIENT = 4  # the read gate has six bits of the eight
 
 
@@ -191,8 +192,12 @@ class _Reader:
         if not 0 <= column.delay <= 3:
             self.faults.append(f"{where}: a delay of {column.delay}; 0 to 3 are possible")
         for out in (column.out, column.out_not):
-            if out is not None and (out.lo > 0 or out.hi < 1):
-                self.faults.append(f"{where}: '{out.name}' ranges over {out.lo}..{out.hi}, a read is 0 or 1")
+            if out is not None and (out.lo > 0 or out.hi < column.weight):
+                self.faults.append(
+                    f"{where}: '{out.name}' ranges over {out.lo}..{out.hi}, a read is 0 or {column.weight}"
+                )
+        if column.weight not in WEIGHTS:
+            self.faults.append(f"{where}: a weight of {column.weight}; powers of two up to {WEIGHTS[-1]} are possible")
         if column.select is not None:
             largest = max((abs(coef) for coef in (*column.select.terms.values(), column.select.const)), default=0)
             if largest > SELECT_COEFFICIENT:
@@ -203,6 +208,8 @@ class _Reader:
             None if column.out is None else self.index[column.out],
             None if column.out_not is None else self.index[column.out_not],
             None if column.select is None else self._bit(column.select, f"{where}, select"),
+            column.weight,
+            tuple(self._bit(bit, f"{where}, where") for bit in column.where),
         )
 
     def _memory(self, cell: Memory) -> MemoryCell:
@@ -225,6 +232,8 @@ class _Reader:
             self.faults.append(f"{where}: a gather needs a spare row, so at most {ADDRESS_BITS - 1} address bits")
         if not cell.write.enable:
             self.faults.append(f"{where}: a gather needs tokens that do not write; give its write port an enable")
+        if len(cell.read.address) > len(cell.write.address):
+            self.faults.append(f"{where}: a gather reads by the highest of its address bits, and it has fewer")
         if any(column.out_not is not None for column in cell.columns):
             self.faults.append(f"{where}: a gather has no complements; leave out_not away")
         if any(column.delay for column in cell.columns):

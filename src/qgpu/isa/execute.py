@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from qgpu.isa import encoding, tokens
 from qgpu.isa.operations import ALU, CONDITION, UNIT_M, shuffle
@@ -33,8 +35,8 @@ class Store:
 @dataclass(frozen=True)
 class Effect:
     """``destinations``: (register, lane -> word) in token order, without an atomic's old value. ``fault``: (cause,
-    lane, address). ``event``: an active lane took a back-edge, waits or exited. ``gathered``: OR of the member masks if
-    this was a collect."""
+    lane, address). ``event``: an active lane took a back-edge, waits or exited. ``gathered``: the members if this
+    was a collect."""
 
     fields: Mapping[str, int]
     active: tuple[int, ...]
@@ -109,8 +111,7 @@ def run_block(state: State, block: int, quad: int) -> Effect:
     traps: list[tuple[int, int, int]] = []
     taken: set[int] = set()
     guards: dict[int, bool] = {}
-    members = {i: state.lanes[base + i].gather[0] for i in active}
-    collects = name["collect"] != "none"
+    gathered = reduce(or_, (state.members[f["collect_parity"]][base + i] for i in active), 0)
     stage_read = [[*state.stage[quad][f[port]]] for port in ("stage_1", "stage_2")]
     for i in active:
         regs = state.registers[quad][i]
@@ -133,7 +134,7 @@ def run_block(state: State, block: int, quad: int) -> Effect:
             warp = quad // tokens.QUADS_PER_WARP * tokens.WARP_SIZE
             for j in range(tokens.WARP_SIZE):
                 lane = state.lanes[warp + j]
-                here_published = members[i] >> j & 1 and lane.exists and not lane.exited
+                here_published = gathered >> j & 1 and lane.exists and not lane.exited
                 if here_published and state.votes[f["collect_parity"]][warp + j]:
                     v |= 1 << j
         stage[i] = {"none": 0, "R": r, "L": loaded}[name["stage_w"]]
@@ -181,12 +182,8 @@ def run_block(state: State, block: int, quad: int) -> Effect:
     event = bool(
         name["branch"] == "gather" or (taken and (name["branch"] == "exit" or (name["branch"] == "bra" and f["back"])))
     )
-    gathered = None
-    if collects:
-        gathered = 0
-        for member in members.values():
-            gathered |= member
-    return Effect(f, active, destinations, tuple(stores), first_fault, event, gathered)
+    collected = gathered if name["collect"] != "none" else None
+    return Effect(f, active, destinations, tuple(stores), first_fault, event, collected)
 
 
 def _end(state: State, f: Mapping[str, int], branch: str, block: int, quad: int, active: tuple[int, ...],
@@ -206,6 +203,7 @@ def _end(state: State, f: Mapping[str, int], branch: str, block: int, quad: int,
             member = state.registers[quad][i][f["ra"]] if f["member"] and f["ra"] else 0 if f["member"] else q
             lane.waiting, lane.gather = True, (member, lane.pc)
             members |= member
+            state.members[f["publish_parity"]][base + i] = member
             # what is computed can only be published by its DATA; a register is there as it is
             own = state.registers[quad][i][f["ra"]] if f["ra"] else 0
             state.exchange[f["publish_parity"]][base + i] = late[i] if f["d_b"] else own

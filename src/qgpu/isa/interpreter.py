@@ -263,10 +263,10 @@ class Interpreter:
         if self._covered(warp, members, block) and self._sweep(here, members, block):
             return  # rule 4
         lanes = [n for q in here for n in state.lanes[4 * q : 4 * q + 4]]
-        waiting = [n for n in lanes if n.waiting]
-        if waiting and not any(self._runnable(q) for q in here):
-            gather = waiting[0].gather
-            if not (self._covered(warp, *gather) and self._sweep(here, *gather)):
+        first = next((j for j, lane in enumerate(lanes) if lane.waiting), None)
+        if first is not None and not any(self._runnable(q) for q in here):
+            gather = lanes[first].gather
+            if not (self._covered(warp, *gather) and self._sweep([here[first // 4]], *gather)):
                 self._deadlock()
             return
         order = [(quad + i) % tokens.QUADS for i in range(1, tokens.QUADS + 1)]

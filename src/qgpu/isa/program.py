@@ -14,6 +14,7 @@ NTID = (0, 1, 2)
 NCTAID = (3, 4, 5)
 FIRST_PARAM = 6
 PARAM_WORDS = 2 * tokens.PARAM_ROWS
+_GATHER = encoding.CHOICES["branch"].index("gather")
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,12 @@ def faults(launch: Launch) -> list[str]:
                 found.append(f"{where}: branch to block {get('target', 0)}, which does not exist")
             if get("back", 0) != (get("target", 0) <= index):
                 found.append(f"{where}: field back must say whether the target is this block or a lower one")
+        if get("collect", 0):
+            before = program.blocks[index - 1].fields.get if index else {}.get
+            if before("branch", 0) != _GATHER or before("publish_parity", 0) != get("collect_parity", 0):
+                found.append(f"{where}: it must stand behind the gather that it collects, and name that one's parity")
+            if kind == _GATHER and get("publish_parity", 0) == get("collect_parity", 0):
+                found.append(f"{where}: it must publish to the other parity than it collects from")
         named = [register for port in ("d_e", "d_b", "d_o") if (register := get(port, 0))]
         if len(set(named)) < len(named):
             found.append(f"{where}: two of its destinations d_e, d_b and d_o are the same register")

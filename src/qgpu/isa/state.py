@@ -31,7 +31,7 @@ class Group:
 @dataclass
 class State:
     """Registers [quad][lane][register]; stage [quad][register][lane]; predicates [quad][index] lane masks;
-    exchange, votes [parity][lane of the CTA]; memory row -> two words; allocated map row -> 64 bits."""
+    exchange, votes, members [parity][lane of the CTA]; memory row -> two words; allocated map row -> 64 bits."""
 
     program: dict[int, list[int]] = field(default_factory=dict)
     parameters: dict[int, int] = field(default_factory=dict)
@@ -45,6 +45,7 @@ class State:
     predicates: list[list[int]] = field(default_factory=list)
     exchange: list[list[int]] = field(default_factory=list)
     votes: list[list[bool]] = field(default_factory=list)
+    members: list[list[int]] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
     leader: list[int] = field(default_factory=list)
@@ -59,6 +60,7 @@ class State:
             self.predicates = [[0] * tokens.PREDICATES for _ in range(tokens.QUADS)]
             self.exchange = [[0] * tokens.THREADS_PER_CTA for _ in range(2)]
             self.votes = [[False] * tokens.THREADS_PER_CTA for _ in range(2)]
+            self.members = [[0] * tokens.THREADS_PER_CTA for _ in range(2)]
         self.memory = {row: words for row, words in self.memory.items() if row < tokens.SHARED_FIRST_ROW}
         self.lanes = [Lane(exists=bool(row >> 31)) for row in self.threads]
         self.mask, self.leader, self.group = [], [], []

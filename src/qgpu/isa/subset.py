@@ -29,7 +29,7 @@ AMOUNTS: Final = frozenset({"zero", "B", "I", "Q", "A"})
 _ALU: Final = frozenset({"add", "sub", "rsub", "and", "or", "xor", "first", "second"})
 
 PRESENT: Final[dict[str, frozenset[str]]] = {
-    "x": frozenset({"zero", "tid.x", "tid.y", "tid.z", "laneid", "warpid"}),
+    "x": frozenset(CHOICES["x"]),
     "y": frozenset(CHOICES["y"]),
     "a_sel": frozenset(CHOICES["a_sel"]),
     "b_sel": frozenset(CHOICES["b_sel"]),
@@ -91,7 +91,8 @@ def _ballot_elsewhere(f: Mapping[str, int]) -> bool:
         return False
     uses = _choice(f, "m1_sel") == "V" or _choice(f, "c_sel") == "V"
     compares = f.get("p_write", 0) and _choice(f, "p_src") == "b"
-    plain = _choice(f, "m1_sel") != "V" and _choice(f, "alu_b") == "second" and not compares
+    result = (_choice(f, "alu_b"), _choice(f, "m_op"))
+    plain = _choice(f, "m1_sel") != "V" and (result[0] == "second" or result == ("and", "first")) and not compares
     return uses and not plain
 
 
@@ -104,7 +105,7 @@ _RULES: Final[tuple[tuple[Callable[[Mapping[str, int]], bool], str], ...]] = (
     (_product_logic, "operation of ALU B on a product but add, sub, rsub, first and second"),
     (_late_order, "comparison, min or max of a product or shift in the block that computes it"),
     (_late_amount, "shift by a value that is loaded, computed or staged in the same block"),
-    (_ballot_elsewhere, "use of a ballot but as the late result (c_sel V, alu_b second)"),
+    (_ballot_elsewhere, "use of a ballot but as the late result (c_sel V, alu_b second, or and with m_op first)"),
     (_old_elsewhere, "old value of an atomic but with rc = d_o and 32 bits or less"),
 )
 

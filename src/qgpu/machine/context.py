@@ -78,23 +78,23 @@ def row64(b: Builder, name: str, payload: Word, write: w.Access, read: w.Access)
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """``at[d]``: 1 at the d-th DATA after a marker, d = 0..8. ``third``: at the third DATA or a later one; with
-    ``first_before``, 1 three tokens after the first DATA, it says "fourth" a level before ``at[4]``."""
+    """``at[d]``: 1 at the d-th DATA after a marker, d = 0..8. ``third``: at the third DATA or a later one.
+    ``since[d]``: bits, known before any level, that are all 1 at the d-th DATA, d = 1..3, or (d = 4) at the fourth or a
+    later one."""
 
     at: list[Expr]
     third: Expr
-    first_before: Expr
+    since: dict[int, tuple[Expr, ...]]
 
 
 def _positions(b: Builder, marker: Expr) -> Positions:
     ago = [marker, *(b.delay(f"marker.ago{i}", marker, i) for i in (1, 2, 3))]
-    at = [marker, *(b.and_(f"position{d}", ago[d], *(~ago[i] for i in range(d))) for d in (1, 2, 3))]
+    since = {d: (ago[d], *(~bit for bit in ago[:d])) for d in (1, 2, 3)} | {4: tuple(~bit for bit in ago)}
+    at = [marker, *(b.and_(f"position{d}", *since[d]) for d in (1, 2, 3))]
     third = b.and_("position3.on", *(~bit for bit in ago[:3]))
-    before = [b.delay(f"position{d}.ago3", at[d], 3) for d in (1, 2, 3)]
-    at += [b.and_(f"position{d}", bit, third) for d, bit in zip((4, 5, 6), before, strict=True)]
-    for d in range(7, POSITIONS + 1):
+    for d in range(4, POSITIONS + 1):
         at.append(b.and_(f"position{d}", b.delay(f"position{d - 3}.ago3", at[d - 3], 3), third))
-    return Positions(at, third, before[0])
+    return Positions(at, third, since)
 
 
 def context(b: Builder) -> tuple[Context, Writes]:
@@ -116,7 +116,7 @@ def context(b: Builder) -> tuple[Context, Writes]:
         block, quad = last["block"], last["quad"]
         cta = _cta(b, t, is_, position, payloads)
         rom = _rom(b, t, is_, marker, position, block)
-        threads, exists = _threads(b, t, is_, marker, position, quad)
+        exists = _exists(b, t, is_, marker, position, quad)
         active, leader, ranks = _mask(b, t, start, quad, exists)
         with b.scope("value"):
             values = lane_values(b, payloads, at, is_["VALW"], ranks)
@@ -126,15 +126,13 @@ def context(b: Builder) -> tuple[Context, Writes]:
         row = row_data(b, payloads, at)
         row_enable = b.and_("row.enable", data, is_["MEM"])
     found = Context(t, is_, marker["row"], marker["sub"], marker["register"], marker["block"], marker["quad"], at,
-                    position.third, payloads, block, quad, rom, active, leader, exists, threads, cta, start,
-                    ranks)  # fmt: skip
+                    position.third, payloads, block, quad, rom, active, leader, exists, cta, start, ranks)  # fmt: skip
     return found, Writes(values, enable, register, quad, row, marker["row"], row_enable)
 
 
 def _cta(b: Builder, t: TokenFields, is_: Mapping[str, Expr], position: Positions, p: Sequence[Word]) -> Word:
     """The CTA index row: x low, y, z, x high; zero from GO on, then what the DATA after CTA say."""
-    mine = [(is_["CTA"], at) for at in position.at[:4]]
-    index = cta_index(b, p, [*mine, (is_["CTA"], position.first_before, position.third)])
+    index = cta_index(b, p, {d: (is_["CTA"], *bits) for d, bits in position.since.items()})
     writes = b.sum_of(
         "cta.write", [(t.kind["GO"], lambda n: n), (t.kind["DATA"] + is_["CTA"], lambda n: int(n == 2))], 0, 1
     )
@@ -157,21 +155,20 @@ def _rom(
     return fields
 
 
-def _threads(
+def _exists(
     b: Builder, t: TokenFields, is_: Mapping[str, Expr], marker: Mapping[str, Word], position: Positions, quad: Word
-) -> tuple[list[Word], list[Expr]]:
-    lanes: list[Word] = []
+) -> list[Expr]:
+    """Which lanes of the quad exist: the top bits of its thread rows. The rest of them is read later."""
+    lanes: list[Expr] = []
     for half in range(2):
         which = marker["sub"][0] if half else ~marker["sub"][0]
-        row = row64(
-            b,
-            f"threads.half{half}",
-            t.payload,
-            w.Access(marker["quad"], (is_["THREADS"], position.third, which)),
-            w.Access(quad),
-        )
-        lanes += [row[0:32], row[32:64]]
-    return [lane[0:24] for lane in lanes], [lane[31] for lane in lanes]
+        top = t.payload[15:16]
+        row = w.register_file(
+            b, f"exists.half{half}", [Field("lane0", top, delay=2), Field("lane1", top)],
+            w.Access(marker["quad"], (is_["THREADS"], position.third, which)), [w.Access(quad)],
+        )[0]  # fmt: skip
+        lanes += [row["lane0"][0], row["lane1"][0]]
+    return lanes
 
 
 def _mask(

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
-from qgpu.circuit.ir import Expr, constant
+from qgpu.circuit.ir import Expr, Port, constant, total
 from qgpu.circuit.memory import Field
+from qgpu.circuit.tables import Table
 from qgpu.circuit.word import Word
 from qgpu.isa import encoding
 from qgpu.machine.parts import Context, Writes
-
-SPECIAL_BITS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,22 +87,62 @@ def parameters(b: Builder, ctx: Context) -> list[Word]:
     return found
 
 
-def specials(b: Builder, ctx: Context) -> list[Word]:
-    """X a lane, as 8 bits: thread indices, lane and warp number."""
-    found = []
-    is_ = decoded(b, ctx, "x", (ctx.token.kind["EXEC"],))
-    for lane in range(4):
-        row = ctx.threads[lane]
-        number = Word.constant(lane, 2) + ctx.exec_quad[0:3]
-        choices = [
-            (is_["tid.x"], row[0:8]),
-            (is_["tid.y"], row[8:16]),
-            (is_["tid.z"], row[16:24]),
-            (is_["laneid"], number.zero_extend(SPECIAL_BITS)),
-            (is_["warpid"], ctx.exec_quad[3:5].zero_extend(SPECIAL_BITS)),
-        ]
-        found.append(b.mux(f"x.lane{lane}", choices))
+def _thread_indices(b: Builder, ctx: Context, is_: Mapping[str, Expr]) -> list[Word]:
+    """The thread index that X names, 8 bits a lane; zero if it names none."""
+    payload, found = ctx.token.payload, []
+    for half in range(2):
+        which = ctx.sub[0] if half else ~ctx.sub[0]
+        fields, into = [], {}
+        for lane in range(2):
+            index = b.bus_word(f"thread.lane{2 * half + lane}", 8)
+            for number, name in enumerate(("tid.x", "tid.y", "tid.z")):
+                low = 8 * (number % 2)
+                ago = 3 - 2 * lane - number // 2
+                fields.append(Field(f"lane{lane}.{name}", payload[low : low + 8], ago, is_[name]))
+                into[fields[-1].name] = index
+            found.append(index)
+        write = Port(ctx.quad.bits, (ctx.marker["THREADS"], ctx.third, which))
+        b.memory(f"threads.half{half}", fields, write, Port(ctx.exec_quad.bits), into=into)
     return found
+
+
+def specials(b: Builder, ctx: Context) -> list[Word]:
+    """X, a word a lane, zero but at EXEC: sums of what is the same in all lanes, of the lane's thread index, and of its
+    own quad's part of a lane mask. One level from the decoder."""
+    is_ = decoded(b, ctx, "x", (ctx.token.kind["EXEC"],))
+    quad, number = ctx.exec_quad[0:3], ctx.exec_quad[0:3].value
+    eq, lt, le, gt, ge = (is_[f"lanemask_{name}"] for name in ("eq", "lt", "le", "gt", "ge"))
+    below, above = (lt + le).assume(0, 1), (gt + ge).assume(0, 1)
+    parts = {
+        name: w.decode(b, f"own.{name}", quad, enable=(kind.assume(0, 1),))
+        for name, kind in (("same", eq + le + ge), ("below", below), ("above", above))
+    }
+    common = []
+    for j in range(32):
+        there = j // 4
+        terms = [
+            *b.gated(below, number, lambda n, there=there: int(n > there)),  # type: ignore[misc]
+            *b.gated(above, number, lambda n, there=there: int(n < there)),  # type: ignore[misc]
+            *_all([is_["activemask"], ctx.active[j % 4], *literals(quad, there)]),
+            *(_all([is_["laneid"], quad[j - 2]]) if 2 <= j < 5 else []),
+            *(_all([is_["warpid"], ctx.exec_quad[3 + j]]) if j < 2 else []),
+        ]
+        common.append(b.sum_of(f"common{j}", terms, 0, 1))
+    found = []
+    for lane, index in enumerate(_thread_indices(b, ctx, is_)):
+        bits = []
+        for j in range(32):
+            there, place = divmod(j, 4)
+            own = parts["same" if place == lane else "below" if place < lane else "above"][there]
+            one = [common[j], own, *index.bits[j : j + 1], *([is_["laneid"]] if j < 2 and lane >> j & 1 else [])]
+            bits.append(total(one).assume(0, 1))
+        found.append(Word(f"x.lane{lane}", tuple(bits)))
+    return found
+
+
+def _all(bits: Sequence[Expr]) -> list[tuple[Expr, Table]]:
+    """The term of a sum that is 1 if all of these are."""
+    return [(total(bits), {len(bits): 1})]
 
 
 def operands(b: Builder, ctx: Context, writes: Writes) -> Operands:
@@ -111,34 +150,32 @@ def operands(b: Builder, ctx: Context, writes: Writes) -> Operands:
     with b.scope("operand"):
         ports = register_ports(b, ctx, writes)
         p, q, t = parameters(b, ctx)
-        x = [word.zero_extend(32) for word in specials(b, ctx)]
+        with b.scope("x"):
+            x = specials(b, ctx)
         imm = ctx.rom["imm"].sign_extend(32)
         is_y = decoded(b, ctx, "y")
-        wide_x = ctx.cta[0:16] + ctx.cta[48:64]
-        y = b.mux("y", [
-            (is_y["ctaid.x"], wide_x),
-            (is_y["ctaid.y"], ctx.cta[16:32].zero_extend(32)),
-            (is_y["ctaid.z"], ctx.cta[32:48].zero_extend(32)),
-        ])  # fmt: skip
+        y = {"ctaid.x": ctx.cta[0:16] + ctx.cta[48:64]}
+        y |= {f"ctaid.{name}": ctx.cta[low : low + 16].zero_extend(32) for name, low in (("y", 16), ("z", 32))}
         a_is, b_is = (decoded(b, ctx, field, (execute,)) for field in ("a_sel", "b_sel"))
         base_is, offset_is = (decoded(b, ctx, field, (execute,)) for field in ("sa_sel", "sb_sel"))
         by = w.decode(b, "shift", ctx.rom["b_shift"])
-        # what is the same for all lanes is shifted once
-        common = b.mux("common", [
+        # what is the same for all lanes is chosen, and shifted, once
+        a_common = b.mux("a.common", [
+            (a_is["P"], p), (a_is["I"], imm), *(((a_is["Y"], is_y[name]), word) for name, word in y.items())
+        ])  # fmt: skip
+        b_common = b.mux("b.common", [
             ((b_is[name], by[n]), word.shift_left(n)) for name, word in (("I", imm), ("P", p)) for n in range(4)
         ])  # fmt: skip
         a, bs, base, offset = [], [], [], []
         for lane in range(4):
             with b.scope(f"lane{lane}"):
                 own = ports["A"][lane], ports["B"][lane]
-                sources = [("A", own[0]), ("P", p), ("Y", y), ("X", x[lane]), ("I", imm)]
-                a.append(b.mux("a", [(a_is[k], word) for k, word in sources]))
-                moved = b.mux("x.shifted", [((b_is["X"], by[n]), x[lane][0:11].shift_left(n)) for n in range(4)])
-                registers = [((b_is["B"], by[n]), own[1].shift_left(n)) for n in range(4)]
-                shifted = b.mux("b", [*registers, (_one(), common), (_one(), moved.zero_extend(32))])
-                bs.append(shifted)
+                a.append(b.mux("a", [(a_is["A"], own[0]), (a_is["X"], x[lane]), (_one(), a_common)]))
+                sources = (("B", own[1]), ("X", x[lane]))
+                shifted = [((b_is[name], by[n]), word.shift_left(n)) for name, word in sources for n in range(4)]
+                bs.append(b.mux("b", [*shifted, (_one(), b_common)]))
                 base.append(b.mux("base", [(base_is["A"], own[0]), (base_is["B"], own[1]), (base_is["T"], t)]))
-                offset.append(b.mux("offset", [(offset_is["BS"], shifted), (offset_is["I"], imm)]))
+                offset.append(b.mux("offset", [(offset_is["BS"], bs[-1]), (offset_is["I"], imm)]))
         return Operands(a, bs, base, offset, _late(b, ctx, ports, x, q, imm))
 
 

@@ -60,7 +60,6 @@ class Context:
     active: Bits
     leader: Word
     exists: Bits  # of the last EXEC's quad
-    threads: Sequence[Word]  # 24 bits a lane: x, y, z of the last EXEC's quad
     cta: Word  # 64: x low, y, z, x high
     start: Expr
     ranks: Ranks

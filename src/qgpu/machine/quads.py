@@ -109,14 +109,14 @@ def _next(b: Builder, ctx: Context, over: Expr, event: Expr) -> tuple[Bits, Expr
         ends = [b.and_(f"over{j}", here[j], over) for j in range(count)]
         done = b.memory(
             "over", [Field("quads", Word("over", tuple(ends)))],
-            Port(ctx.exec_quad.bits, (t.kind["EXEC"],)), Port(ctx.exec_quad.bits), wipe=ctx.start, gather=True,
+            Port(ctx.exec_quad.bits, (t.kind["EXEC"],)), Port(()), wipe=ctx.start, gather=True,
         )["quads"]  # fmt: skip
         row = w.decode(b, "row", ctx.quad)
         writes = b.and_("exists.write", ctx.marker["THREADS"], ctx.position[4], ~ctx.sub[0])
         is_there = [b.and_(f"there{j}", row[j], ctx.payloads[2][15]) for j in range(count)]
         exists = b.memory(
             "exists", [Field("quads", Word("exists", tuple(is_there)))],
-            Port(ctx.quad.bits, (writes,)), Port(ctx.quad.bits), gather=True,
+            Port(ctx.quad.bits, (writes,)), Port(()), gather=True,
         )["quads"]  # fmt: skip
         runs = [b.and_(f"runs{j}", exists[j], ~done[j]) for j in range(count)]
         after = [any_of(b, f"after{j}", (event, here[j]), (~event, here[(j + 1) % count])) for j in range(count)]

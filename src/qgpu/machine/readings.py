@@ -79,7 +79,7 @@ def row_data(b: Builder, p: Sequence[Word], at: Bits) -> Word:
     return low0 + low1 + high0 + high1
 
 
-def cta_index(b: Builder, p: Sequence[Word], at: Sequence[tuple[Expr, ...]]) -> Word:
+def cta_index(b: Builder, p: Sequence[Word], at: Mapping[int, tuple[Expr, ...]]) -> Word:
     """The index of the DATA since CTA: x low, y, z, x high. ``at[d]``: all 1 at the d-th of them. One level."""
     low = b.mux("cta.x", [(at[d], p[d - 1]) for d in (1, 2, 3, 4)])
     y = b.mux("cta.y", [(at[d], p[d - 2]) for d in (2, 3, 4)])
