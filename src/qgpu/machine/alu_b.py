@@ -22,7 +22,7 @@ from qgpu.circuit.word import Word
 from qgpu.machine import alu_shift
 from qgpu.machine.alu_order import Order
 from qgpu.machine.alu_product import columns_of, correction, counted, partial_products, spread_counts
-from qgpu.machine.alu_shift import PRODUCTS, Amount
+from qgpu.machine.alu_shift import Amount
 from qgpu.machine.alu_terms import (
     DIGITS,
     Term,

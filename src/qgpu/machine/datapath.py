@@ -8,9 +8,10 @@ from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr
 from qgpu.circuit.word import Word
-from qgpu.machine.alu import alu_a, condition, late
+from qgpu.machine import alu_a, alu_b, alu_shift
+from qgpu.machine.alu_order import condition, condition_lines, order
 from qgpu.machine.faults import faults
-from qgpu.machine.operands import decoded, literals, operands
+from qgpu.machine.operands import decoded, operands
 from qgpu.machine.parts import Context, Datapath, Writes
 from qgpu.machine.results import any_of
 from qgpu.machine.storage import load_of_lane, load_of_token, predicate, stage_registers
@@ -21,18 +22,20 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
     execute, rom = ctx.token.kind["EXEC"], ctx.rom
     ops = operands(b, ctx, writes)
     with b.scope("decode"):
-        a_op, b_op = decoded(b, ctx, "alu_a", (execute,)), decoded(b, ctx, "alu_b")
+        a_is, b_is = alu_a.lines(b, rom, execute), alu_b.lines(b, rom)
+        amount_is = alu_shift.amount_lines(b, rom)
         e_is, stage_is = (decoded(b, ctx, field) for field in ("e_sel", "stage_w"))
-        compares = [decoded(b, ctx, "cond", literals(rom["p_src"], k), f"cond.{k}") for k in (0, 1)]
+        compares = [condition_lines(b, rom, f"cond.{source}", source) for source in ("a", "b")]
         loads = decoded(b, ctx, "load", (execute,))["b32"]
         stores = decoded(b, ctx, "store", (execute,))["b32"]
         traps = decoded(b, ctx, "branch", (execute,))["trap"]
         staged = b.or_("stage.write", rom["stage_w"])
         stage_write, p_write = b.and_("stage.now", staged, execute), b.and_("p.now", rom["p_write"][0], execute)
-    r, s, load = [], [], []
+    r, s, load, orders = [], [], [], []
     row = Word("row", ())
     for i in range(4):
-        result = alu_a(b, f"alu.a.lane{i}", ops.a[i], ops.bs[i], a_op)
+        orders.append(order(b, f"order.a.lane{i}", ops.a[i], ops.bs[i]))
+        result = alu_a.alu_a(b, f"alu.a.lane{i}", ops.a[i], ops.bs[i], orders[i], a_is)
         r.append(buffered(b, f"r.lane{i}", result))
         s.append(w.add(b, f"store.address.lane{i}", ops.base[i], ops.offset[i]))
         # Four ports take four layers. Lanes 0 and 1 come first: what they load is then kept as one signal a bit; the
@@ -54,8 +57,9 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
     for i in range(4):
         with b.scope(f"lane{i}"):
             m1, m2, c = ops.late[i].with_values(b, r[i], load[i], s1[i], s2[i])
-            first = condition(b, "condition.a", ops.a[i], ops.bs[i], compares[0])
-            second = condition(b, "condition.b", m1, c, compares[1])
+            first = condition(b, "condition.a", orders[i], compares[0])
+            later = order(b, "order.b", m1, c)
+            second = condition(b, "condition.b", later, compares[1])
             held, negated = predicate(b, ctx, i, (first + second).assume(0, 1), p_write), rom["g_neg"][0]
             true = ((held, ~negated), (~held, negated))
             guard.append(any_of(b, "guard", *true))
@@ -65,9 +69,11 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
             trap_lane.append(any_of(b, "traps", *_allowed(rom["g_branch"][0], wait, active, traps)))
             store_lane.append(any_of(b, "stores", *_allowed(rom["g_store"][0], true, active, stores)))
             load_lane.append(any_of(b, "loads", *_allowed(rom["g_load"][0], wait, active, loads)))
-            asks = (active, rom["g_sel"][0])
-            replace = any_of(b, "replace", (*asks, held, negated), (*asks, ~held, ~negated))
-            results.append(late(b, "late", m1, m2, c, b_op, (active - replace).assume(0, 1), replace))
+            takes = alu_b.choice(b, "choice", later, b_is)
+            asks = (~takes, active, rom["g_sel"][0])
+            replace = any_of(b, "replace", (takes,), (~takes, ~active), (*asks, held, negated), (*asks, ~held, ~negated))
+            amount = alu_shift.amount(b, "amount", ops.late[i].amount, amount_is)
+            results.append(alu_b.late(b, "late", m1, m2, c, ops.late[i].third, amount, b_is, replace))
             early.append(b.mux("early", [((active, e_is["R"]), r[i]), ((active, e_is["L"]), load[i])]))
     fault, cause, lane = faults(b, ctx, r, s, load_lane, store_lane, trap_lane)
     path = Datapath(early, results, guard, taken, store_lane, [a[0:14] for a in s], fault, cause, lane, row)
