@@ -16,6 +16,7 @@ from .rows import CODE_LIMIT, FLAT_LIMIT, KEY_LIMIT, ULP, Allowance
 from .shared import cases_of
 from .tables import slope_of, spike
 
+LARGEST_WEIGHT = 8
 PROMISE = 2.0**-17  # a sum in steps, of one bit, is never further off than this, its dim's past not counted
 
 
@@ -128,8 +129,8 @@ class _Walk:
         return (self.bears[out] - 2 * weights.cases * self.spare) / weights.inputs
 
     def _limit(self, args: Iterable[Affine], total: float) -> None:
-        """Together, the expressions may be off by ``total``. What a term may add falls slowly with its coefficient: a
-        gate's literals, pushed far, do not ask of what they gate to be as exact as they are."""
+        """Together, the expressions may be off by ``total``. A gate's literals, pushed far, do not ask of what
+        they gate to be as exact as they are."""
         terms = [term for arg in args for term in arg.terms]
         whole = sum(_share(coef) for _, coef in terms)
         for signal, coef in terms:
@@ -172,4 +173,5 @@ class _Walk:
 
 
 def _share(coef: int) -> float:
-    return float(abs(coef) ** (-1 / 3))
+    """Weights of a number's digits are all alike; what pushes a gate takes little."""
+    return float(abs(coef) if abs(coef) <= LARGEST_WEIGHT else abs(coef) ** (-1 / 3))
