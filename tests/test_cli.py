@@ -397,3 +397,9 @@ def test_a_loop_without_an_end_runs_into_the_limit_even_if_it_stores(tmp_path):
     (tmp_path / "loop.cu").write_text("__global__ void k(int* a, int n) { while (1) a[0] += n; }\n")
     status, _, error = qgpu("run", tmp_path / "loop.cu", "[1]", 2, "--max-tokens", 500, *INTERPRETER)
     assert (status, "has not ended" in error) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["run", "ptx", "asm"])
+def test_compilers_are_chosen_by_name(write, command):
+    status, _, error = qgpu(command, write("past.cu", PAST), "--compiler", "gcc")
+    assert status == 2 and error.startswith("error: there is no compiler called 'gcc'; there are: ziglang")

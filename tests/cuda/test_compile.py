@@ -111,9 +111,9 @@ def fake_clang(path, version, targets):
 @pytest.mark.parametrize(
     ("version", "targets", "message"),
     [
-        ("clang version 14.0.6", "nvptx64", "but clang 20 or newer is needed"),
-        ("clang version 21.1.0", "x86-64", "has no NVPTX back end"),
-        ("gcc 14", "", "but clang 20 or newer is needed"),
+        ("clang version 14.0.6", "nvptx64", "but clang 22 or newer is needed"),
+        ("clang version 22.1.0", "x86-64", "has no NVPTX back end"),
+        ("gcc 14", "", "but clang 22 or newer is needed"),
     ],
 )
 def test_a_clang_of_the_users_that_cannot_do_it(monkeypatch, tmp_path, version, targets, message):

@@ -236,6 +236,50 @@ def test_the_nth_one():
             assert found[:8] == expected and found[10] == -1
 
 
+GROUPS = """
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cstdint>
+namespace cg = cooperative_groups;
+__global__ void k(const std::int32_t* in, int* out) {
+  auto block = cg::this_thread_block();
+  auto tile = cg::tiled_partition<4>(block);
+  auto warp = cg::tiled_partition<32>(block);
+  int i = block.thread_rank(), v = in[i];
+  out += 8 * i;
+  out[0] = cg::reduce(tile, v, cg::plus<int>());
+  out[1] = cg::reduce(warp, v, cg::greater<int>());
+  out[2] = tile.shfl(v, 1) + tile.thread_rank() + 100 * tile.meta_group_rank();
+  out[3] = tile.ballot(v > 0);
+  cg::sync(block);
+  if (v & 1) {
+    auto here = cg::coalesced_threads();
+    out[4] = here.size();
+    out[5] = here.thread_rank();
+    out[6] = here.shfl(v, here.size() - 1);
+    out[7] = here.ballot(v > 0);
+  }
+}
+"""
+
+
+def test_cooperative_groups():
+    values = [RANDOM.randrange(-9, 9) for _ in range(THREADS)]
+    results = np.zeros(8 * THREADS, np.int32)
+    found = launch(kernel_from_source(GROUPS)[0], [np.array(values, np.int32), results], (1,), (THREADS,))[1]
+    for i, row in enumerate(found.reshape(-1, 8).tolist()):
+        tile, warp = values[i // 4 * 4 : i // 4 * 4 + 4], values[i // 32 * 32 : i // 32 * 32 + 32]
+        assert row[0] == sum(tile)
+        assert row[2] == tile[1] + i % 4 + 100 * (i // 4)
+        assert row[3] == sum((v > 0) << j for j, v in enumerate(tile))
+        if len(warp) == 32:  # a reduction over a warp that is not whole reads lanes that are not there
+            assert row[1] == max(warp)
+        odd = [v for v in warp if v & 1]
+        if values[i] & 1:
+            rank = len([v for v in warp[: i % 32] if v & 1])
+            assert row[4:] == [len(odd), rank, odd[-1], sum((v > 0) << j for j, v in enumerate(odd))]
+
+
 def test_floating_point_is_refused_by_name():
     source = """__global__ void k(float* a, int* b) {
   a[0] = sqrtf(a[1]);

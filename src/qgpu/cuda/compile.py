@@ -34,7 +34,7 @@ FLAGS = (
     "-mllvm -disable-lsr -mllvm -nvptx-sched4reg -gline-directives-only -ffile-compilation-dir=."
 ).split()
 DIAGNOSTICS = ["-fno-color-diagnostics", "-ferror-limit=20"]
-MINIMUM_CLANG = 20
+MINIMUM_CLANG = 22
 REMEDY = "install the usual one with: pip install ziglang==0.17.1 (or set QGPU_CLANG to a clang with NVPTX)"
 TIMEOUT_SECONDS = 120
 
@@ -195,7 +195,7 @@ def _does_not_compile(name: str, diagnostics: str, hint: str = "") -> CompileErr
 
 def system_headers() -> list[str]:
     """The names of the headers that a file may include, beside its own."""
-    return sorted(path.name for path in INCLUDE.iterdir() if path.is_file())
+    return sorted(path.relative_to(INCLUDE).as_posix() for path in INCLUDE.rglob("*") if path.is_file())
 
 
 _MESSAGE = re.compile(r"^(?P<file>.+?):(?P<line>\d+):(\d+:)? (?P<kind>fatal error|error|warning|note): ")
@@ -218,7 +218,7 @@ def _only_the_users(diagnostics: str) -> str:
 @cache
 def header_text() -> str:
     """All of our own headers as one text: part of every key, so that a change of theirs compiles anew."""
-    files = [*sorted(PACKAGE.glob("*.cuh")), *sorted(path for path in INCLUDE.iterdir() if path.is_file())]
+    files = [*sorted(PACKAGE.glob("*.cuh")), *sorted(path for path in INCLUDE.rglob("*") if path.is_file())]
     return "\n".join(f"{path.name}\n{path.read_text(encoding='utf-8')}" for path in files)
 
 

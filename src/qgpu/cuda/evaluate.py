@@ -1,6 +1,7 @@
 """Runs an IR function on plain integers, thread by thread: what the passes are tested with. No part of a launch.
 
-Threads of a CTA run one after the other up to the next barrier or exchange, and meet there. Memory is bytes; shared
+Threads of a CTA run one after the other up to the next barrier or exchange, and meet there; one that runs for long lets
+the others go first, so that threads may wait for each other in loops. Memory is bytes; shared
 and local memory lie above all global addresses, so that one flat address tells the space.
 """
 
@@ -37,6 +38,8 @@ from qgpu.cuda.printf import render, words_of
 
 SHARED, LOCAL = 0x4000_0000, 0x6000_0000
 _WARP = 32
+_TURN = 2000
+"""Basic blocks that a thread runs before it is the next one's turn."""
 Coordinates = tuple[int, int, int]
 
 
@@ -126,7 +129,7 @@ class Thread:
     position: Coordinates
     registers: dict[Reg, int] = field(default_factory=dict)
     local: bytearray = field(default_factory=bytearray)
-    steps: "Generator[Instruction, Sequence[int], None] | None" = None
+    steps: "Generator[Instruction | None, Sequence[int], None] | None" = None
     waiting: Instruction | None = None
     answer: Sequence[int] = ()
     done: bool = False
@@ -151,10 +154,11 @@ def _run_cta(machine: Machine, cta: Coordinates, limit: int) -> None:
         waiting = [thread for thread in threads if not thread.done]
         if not waiting:
             return
+        running = any(thread.waiting is None for thread in waiting)
         if all(isinstance(thread.waiting, Barrier) for thread in waiting):
             _meet_cta(waiting)
             continue
-        if not any([_meet_warp(threads, warp) for warp in range(0, len(threads), _WARP)]):
+        if not any([_meet_warp(threads, warp) for warp in range(0, len(threads), _WARP)]) and not running:
             raise Fault("deadlock")
 
 
@@ -183,6 +187,8 @@ def _meet_warp(threads: list[Thread], first: int) -> bool:
         if not isinstance(op, WarpOp):
             continue
         if op.op == "activemask":
+            if any(lane.waiting is None and not lane.done for lane in warp):
+                continue  # who is still on the way may come here as well
             here = [lane for lane in warp if lane.waiting is op]
             mask = sum(1 << lane.rank % _WARP for lane in here)
             for lane in here:
@@ -245,7 +251,7 @@ def _shuffle(mode: str, lane: int, sources: Sequence[int], values: dict[int, Seq
 
 def _thread(
     machine: Machine, thread: Thread, cta: Coordinates, limit: int
-) -> Generator[Instruction, Sequence[int], None]:
+) -> Generator[Instruction | None, Sequence[int], None]:
     blocks = {block.label: block for block in machine.function.blocks}
     block = machine.function.blocks[0]
     thread.registers[Reg("", Type.PRED)] = 0  # marks a thread that has begun
@@ -263,7 +269,11 @@ def _thread(
             case Special(name=name):
                 return _special(machine, thread, cta, name)
 
+    turn = 0
     while True:
+        turn += 1
+        if turn % _TURN == 0:
+            yield None
         for item in block.instructions:
             machine.steps += 1
             if machine.steps > limit:
@@ -294,6 +304,8 @@ def _thread(
             case Branch(predicate=predicate, negated=negated, then=then, otherwise=otherwise):
                 block = blocks[then if value(predicate) != negated else otherwise]
             case Switch(index=index, targets=targets):
+                if value(index) >= len(targets):
+                    raise Fault("an index beyond the table of a switch")
                 block = blocks[targets[value(index)]]
             case Exit():
                 return

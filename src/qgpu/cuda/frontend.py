@@ -105,7 +105,7 @@ def translate(module: ptx.Module, name: str) -> Function:
         t.finish(Exit())
     variables = _variables(t, refusals)
     if refusals:
-        raise refuse(refusals, ptx.readable_name(kernel.name), module.file)
+        raise refuse(refusals, ptx.readable_name(kernel.name), module.file.removeprefix("PTX of "))
     function = Function(ptx.readable_name(kernel.name), parameters, tuple(variables), tuple(t.blocks))
     try:
         return verify(remove_unreachable(function))

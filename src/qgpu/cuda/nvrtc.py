@@ -17,7 +17,7 @@ from qgpu.errors import CompileError
 REMEDY = "install it with: pip install nvidia-cuda-nvrtc-cu12 (or set CUDA_PATH to a CUDA toolkit)"
 OPTIONS = (
     "--gpu-architecture=compute_80 --std=c++17 --generate-line-info --device-as-default-execution-space "
-    "--disable-warnings --no-display-error-number"
+    "--disable-warnings --no-display-error-number --pre-include=stdint.h --pre-include=limits.h"
 ).split()
 _NAMES = ("libnvrtc.so*", "nvrtc64_*.dll", "libnvrtc*.dylib")
 

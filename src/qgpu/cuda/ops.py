@@ -180,6 +180,7 @@ OPS: dict[str, Op] = {
     "mov": Op("t", "t", lambda _, a: a),
     "add": Op("tt", "t", _unsigned_pair(lambda a, b: a + b), True),
     "sub": Op("tt", "t", _unsigned_pair(lambda a, b: a - b)),
+    "carry": Op("tt", "t", lambda bits, a, b: (a + b) >> bits, True),
     "mul": Op("tt", "t", _unsigned_pair(lambda a, b: a * b), True),
     "mulhi.s": Op("tt", "t", lambda bits, a, b: (signed(a, bits) * signed(b, bits)) >> bits, True),
     "mulhi.u": Op("tt", "t", lambda bits, a, b: (a * b) >> bits, True),

@@ -29,7 +29,17 @@ Body = Callable[[Translation], None]
 
 def call(t: Translation, instruction: ptx.Instruction, body: Body) -> None:
     """Translates a call; ``body`` translates the function of the innermost frame."""
-    name, results, arguments = _parts(instruction)
+    results = _results(instruction)
+    try:
+        _call(t, instruction, results, body)
+    except Refused:
+        # What reads the results is not to blame.
+        t.lost.update(t.place(result.name) for result in results if isinstance(result, ptx.Symbol))
+        raise
+
+
+def _call(t: Translation, instruction: ptx.Instruction, results: Operands, body: Body) -> None:
+    name, arguments = _parts(instruction)
     guard = t.guard()
     after = None
     if guard is not None:
@@ -39,30 +49,31 @@ def call(t: Translation, instruction: ptx.Instruction, body: Body) -> None:
     # The branch has seen to the guard: what the call is made of has none.
     t.current = here = replace(instruction, guard=None)
     known = KNOWN.get(name)
-    try:
-        if known is not None:
-            known(t, results, arguments)
-        else:
-            _inline(t, name, results, arguments, body)
-    except Refused:
-        # What reads the results is not to blame.
-        t.lost.update(t.place(result.name) for result in results if isinstance(result, ptx.Symbol))
-        raise
+    if known is not None:
+        known(t, results, arguments)
+    else:
+        _inline(t, name, results, arguments, body)
     t.current = here
     if after is not None:
         t.start(after)
 
 
-def _parts(instruction: ptx.Instruction) -> tuple[str, Operands, Operands]:
-    """The name of the function, what takes its results, and what is passed to it."""
+def _results(instruction: ptx.Instruction) -> Operands:
+    """What takes the results of the function."""
+    first = instruction.operands[:1]
+    return first[0].elements if first and isinstance(first[0], ptx.Group) else ()
+
+
+def _parts(instruction: ptx.Instruction) -> tuple[str, Operands]:
+    """The name of the function, and what is passed to it."""
     operands = list(instruction.operands)
-    results = operands.pop(0) if operands and isinstance(operands[0], ptx.Group) else ptx.Group(())
+    if operands and isinstance(operands[0], ptx.Group):
+        operands.pop(0)
     function = operands.pop(0) if operands else None
     if not isinstance(function, ptx.Symbol):
         raise Refused("calls through pointers are not there: call the function by its name")
     arguments = operands[0] if operands and isinstance(operands[0], ptx.Group) else ptx.Group(())
-    assert isinstance(results, ptx.Group)
-    return function.name, results.elements, arguments.elements
+    return function.name, arguments.elements
 
 
 # ---- Device functions ----

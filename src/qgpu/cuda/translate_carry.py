@@ -27,21 +27,23 @@ def _number(t: Translation, type_: Type, holds: Reg) -> Reg:
     return t.compute("select", type_, Const(1, type_), Const(0, type_), holds)
 
 
-def _add(
-    t: Translation, type_: Type, a: Operand, b: Operand, dest: Reg, *, take: bool, give: bool
-) -> None:
+def _add(t: Translation, type_: Type, a: Operand, b: Operand, dest: Reg, *, take: bool, give: bool) -> None:
     """dest = a + b, + CC.CF if ``take``; CC.CF is the carry out if ``give``."""
     total: Operand = t.compute("add", type_, a, b)
-    carry: Operand | None = None
-    if give:
-        carry = _number(t, type_, t.compute("lt.u", type_, total, a, result=Type.PRED))
+    carry: Operand | None = _carry(t, type_, a, b, total) if give else None
     if take:
         more = t.compute("add", type_, total, _flag(type_))
-        if give and carry is not None:
-            second = _number(t, type_, t.compute("lt.u", type_, more, total, result=Type.PRED))
-            carry = t.compute("or", type_, carry, second)
+        if carry is not None:
+            carry = t.compute("or", type_, carry, _carry(t, type_, total, _flag(type_), more))
         total = more
     _write(t, type_, total, dest, carry)
+
+
+def _carry(t: Translation, type_: Type, a: Operand, b: Operand, total: Operand) -> Reg:
+    """The carry of a + b = total, as a number."""
+    if type_ is Type.B32:
+        return t.compute("carry", type_, a, b)
+    return _number(t, type_, t.compute("lt.u", type_, total, a, result=Type.PRED))
 
 
 def _write(t: Translation, type_: Type, value: Operand, dest: Reg, carry: Operand | None) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr
 from qgpu.circuit.word import Word
 from qgpu.machine import alu_a, alu_b, alu_shift
+from qgpu.machine.address import store_address
 from qgpu.machine.alu_order import condition, condition_lines, order
 from qgpu.machine.faults import faults
 from qgpu.machine.operands import decoded, operands
@@ -37,7 +37,7 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
         orders.append(order(b, f"order.a.lane{i}", ops.a[i], ops.bs[i]))
         result = alu_a.alu_a(b, f"alu.a.lane{i}", ops.a[i], ops.bs[i], orders[i], a_is)
         r.append(buffered(b, f"r.lane{i}", result))
-        s.append(w.add(b, f"store.address.lane{i}", ops.base[i], ops.offset[i]))
+        s.append(store_address(b, f"store.address.lane{i}", ops.store[i]))
         # Four ports take four layers. Lanes 0 and 1 come first: what they load is then kept as one signal a bit; the
         # others wait for their port, so that their address is. Neither costs depth.
         if i == 0:

@@ -15,6 +15,7 @@ from qgpu.circuit.memory import Field
 from qgpu.circuit.tables import Table
 from qgpu.circuit.word import Word
 from qgpu.isa import encoding
+from qgpu.machine.address import added_digits, chosen_digits
 from qgpu.machine.alu_shift import PRODUCTS
 from qgpu.machine.alu_terms import line
 from qgpu.machine.parts import Context, Writes
@@ -46,13 +47,12 @@ class LateOperands:
 
 @dataclass(frozen=True, eq=False)
 class Operands:
-    """``a``, ``bs``: operands of ALU A a lane, ``base``, ``offset``: of the store address, 32 bits each.
+    """``a``, ``bs``: operands of ALU A a lane, 32 bits each; ``store``: digits of the store address, before carries.
     ``late``: of unit M and ALU B, a lane."""
 
     a: Sequence[Word]
     bs: Sequence[Word]
-    base: Sequence[Word]
-    offset: Sequence[Word]
+    store: Sequence[Sequence[Expr]]
     late: Sequence[LateOperands]
 
 
@@ -172,7 +172,8 @@ def operands(b: Builder, ctx: Context, writes: Writes) -> Operands:
         b_common = b.mux("b.common", [
             ((b_is[name], by[n]), word.shift_left(n)) for name, word in (("I", imm), ("P", p)) for n in range(4)
         ])  # fmt: skip
-        a, bs, base, offset = [], [], [], []
+        store_common = chosen_digits(b, "store.common", [(base_is["T"], t), (offset_is["I"], imm)])
+        a, bs, store = [], [], []
         for lane in range(4):
             with b.scope(f"lane{lane}"):
                 own = ports["A"][lane], ports["B"][lane]
@@ -180,9 +181,9 @@ def operands(b: Builder, ctx: Context, writes: Writes) -> Operands:
                 sources = (("B", own[1]), ("X", x[lane]))
                 shifted = [((b_is[name], by[n]), word.shift_left(n)) for name, word in sources for n in range(4)]
                 bs.append(b.mux("b", [*shifted, (_one(), b_common)]))
-                base.append(b.mux("base", [(base_is["A"], own[0]), (base_is["B"], own[1]), (base_is["T"], t)]))
-                offset.append(b.mux("offset", [(offset_is["BS"], bs[-1]), (offset_is["I"], imm)]))
-        return Operands(a, bs, base, offset, _late(b, ctx, ports, x, q, imm))
+                choices = [(base_is["A"], own[0]), (base_is["B"], own[1]), (offset_is["BS"], bs[-1])]
+                store.append(added_digits(chosen_digits(b, "store", choices), store_common))
+        return Operands(a, bs, store, _late(b, ctx, ports, x, q, imm))
 
 
 def _late(
