@@ -16,7 +16,6 @@ from .rows import CODE_LIMIT, FLAT_LIMIT, KEY_LIMIT, ULP, Allowance
 from .shared import cases_of
 from .tables import slope_of, spike
 
-LARGEST_WEIGHT = 8
 PROMISE = 2.0**-17  # a sum in steps, of one bit, is never further off than this, its dim's past not counted
 
 
@@ -129,12 +128,13 @@ class _Walk:
         return (self.bears[out] - 2 * weights.cases * self.spare) / weights.inputs
 
     def _limit(self, args: Iterable[Affine], total: float) -> None:
-        """Together, the expressions may be off by ``total``. A gate's literals, pushed far, do not ask of what
-        they gate to be as exact as they are."""
+        """Together, the expressions may be off by ``total``. A gate's literals, pushed far, do not ask of what they gate
+        to be as exact as they are."""
         terms = [term for arg in args for term in arg.terms]
-        whole = sum(_share(coef) for _, coef in terms)
+        share = _shares(abs(coef) for _, coef in terms)
+        whole = sum(share[abs(coef)] for _, coef in terms)
         for signal, coef in terms:
-            self.bears[signal] = min(self.bears[signal], total * _share(coef) / whole / abs(coef))
+            self.bears[signal] = min(self.bears[signal], total * share[abs(coef)] / whole / abs(coef))
 
     def _read(self, arg: Affine, room: float, known: dict[Affine, Affine]) -> Affine:
         """The expression, or a restored copy if it would have to be better than a sum can promise."""
@@ -172,6 +172,13 @@ class _Walk:
         return "+".join(names)
 
 
-def _share(coef: int) -> float:
-    """Weights of a number's digits are all alike; what pushes a gate takes little."""
-    return float(abs(coef) if abs(coef) <= LARGEST_WEIGHT else abs(coef) ** (-1 / 3))
+def _shares(coefs: Iterable[int]) -> dict[int, float]:
+    """Coefficient -> its share of an error. The digits of a number, each coefficient at most twice the one before, have
+    theirs by weight, so that all may be off alike; what stands far above is a gate's, and takes little."""
+    found: dict[int, float] = {}
+    before = 0
+    for coef in sorted(set(coefs)):
+        gates = bool(found) and (before == 0 or coef > 2 * before)
+        found[coef] = float(coef ** (-1 / 3)) if gates else float(coef)
+        before = 0 if gates else coef
+    return found
