@@ -16,6 +16,7 @@ from .rows import CODE_LIMIT, FLAT_LIMIT, KEY_LIMIT, ULP, Allowance
 from .shared import cases_of
 from .tables import slope_of, spike
 
+MANY = 12  # parts of a sum
 PROMISE = 2.0**-17  # a sum in steps, of one bit, is never further off than this, its dim's past not counted
 
 
@@ -71,7 +72,9 @@ class _Walk:
         """Where a table's argument is too large for exact steps, its errors pass: all of them together may be half of
         what the sum's own readers bear. ANDs that exclude each other (see ``forms``) pass those of a few only."""
         netlist = self.netlist
-        passing = [(arg, table) for arg, table in cell.parts if not self._steps_are_exact(arg, table)]
+        # steps take twice the neurons: a sum of many parts asks its inputs to be exact instead
+        many = len(cell.parts) >= MANY
+        passing = [(arg, table) for arg, table in cell.parts if many or not self._steps_are_exact(arg, table)]
         if not passing:
             return
         lowest = sum(min(table) for _, table in cell.parts)

@@ -15,7 +15,7 @@ from qgpu.circuit.word import Word
 from qgpu.machine.alu_terms import Term, conj
 
 COLUMNS = 64
-CAP = 44  # the largest count of partial products in a column
+CAP = 0  # the largest count of partial products in a column
 
 
 @cache

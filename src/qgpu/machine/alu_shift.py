@@ -102,11 +102,11 @@ def coarse(m1: Word, high: Word, k: Amount, is_: Mapping[str, Expr]) -> list[lis
 
 def fine(columns: list[Expr], k: Amount) -> list[list[Term]]:
     """Terms that turn columns which hold the coarse bits into the result's 32 bits: what stands there already goes off
-    where k is no multiple of 8. 512 neurons. Where the unit shifts a column holds one bit; where it multiplies, anything."""
+    where k is no multiple of 8. 256 neurons. Where the unit shifts a column holds one bit; where it multiplies, anything."""
 
     def moved(column: Expr, here: Expr, weight: int) -> Term:
         span = column.hi + 1
-        return column + here * span - span, lambda n: weight * int(n > 0)
+        return column + here * span - span, lambda n: weight * max(n, 0)
 
     return [
         [moved(columns[i], k.odd, -1), *(moved(columns[i + f], here, 1) for f, here in k.fine.items())]
