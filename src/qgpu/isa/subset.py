@@ -43,10 +43,10 @@ PRESENT: Final[dict[str, frozenset[str]]] = {
     "alu_a": QUICK | SLOW,
     "alu_b": QUICK,
     "m_op": frozenset(CHOICES["m_op"]),
-    "load": frozenset({"none", "b32"}),
-    "store": frozenset({"none", "b32"}),
-    "atomic": frozenset({"none", "add"}),
-    "e_sel": frozenset({"R", "L"}),
+    "load": frozenset(CHOICES["load"]),
+    "store": frozenset(CHOICES["store"]),
+    "atomic": frozenset(CHOICES["atomic"]),
+    "e_sel": frozenset(CHOICES["e_sel"]),
     "stage_w": frozenset(CHOICES["stage_w"]),
     "cond": frozenset(CONDITIONS),
     "p_src": frozenset({"a", "b"}),
@@ -62,7 +62,7 @@ COMPLETE: Final[dict[str, frozenset[str]]] = {name: frozenset(choices) for name,
 REVISED: Final[dict[str, frozenset[str]]] = {**COMPLETE, "alu_a": QUICK | SLOW, "alu_b": QUICK}
 """What the circuits are to implement, together with ``rules``."""
 
-ABSENT_FIELDS: Final = frozenset({"d_o", "load_wide", "store_wide", "yield", "collect_parity", "publish_parity"})
+ABSENT_FIELDS: Final = frozenset({"yield", "collect_parity", "publish_parity"})
 """Fields that must be zero in a block the circuits are to run today."""
 
 
@@ -102,6 +102,17 @@ def _old_elsewhere(f: Mapping[str, int]) -> bool:
     return bool(f.get("d_o", 0)) and (f.get("rc", 0) != f["d_o"] or _choice(f, "store") == "b64")
 
 
+def _odd_atomic(f: Mapping[str, int]) -> bool:
+    op, size = _choice(f, "atomic"), _choice(f, "store")
+    return op != "none" and (size in {"b8", "b16"} or (size == "b64" and op in {"inc", "dec"}))
+
+
+def _overwritten_compare(f: Mapping[str, int]) -> bool:
+    """B above E is read at the MEM, when the first destination has been sent."""
+    swaps = _choice(f, "atomic") == "cas" and _choice(f, "store") == "b64"
+    return bool(swaps and f.get("rb", 0)) and f.get("rb", 0) == (f.get("d_e", 0) or f.get("d_b", 0))
+
+
 _RULES: Final[tuple[tuple[Callable[[Mapping[str, int]], bool], str], ...]] = (
     (_slow_address, "load at the result of a slow operation of ALU A"),
     (_product_logic, "operation of ALU B on a product but add, sub, rsub, first and second"),
@@ -109,6 +120,8 @@ _RULES: Final[tuple[tuple[Callable[[Mapping[str, int]], bool], str], ...]] = (
     (_late_amount, "shift by a value that is loaded, computed or staged in the same block"),
     (_ballot_elsewhere, "use of a ballot but as the late result (c_sel V, alu_b second, or and with m_op first)"),
     (_old_elsewhere, "old value of an atomic but with rc = d_o and 32 bits or less"),
+    (_odd_atomic, "atomic of 8 or 16 bits, nor inc and dec of 64"),
+    (_overwritten_compare, "compare-and-swap of 64 bits whose rb is the block's first destination"),
 )
 
 

@@ -48,12 +48,14 @@ class LateOperands:
 @dataclass(frozen=True, eq=False)
 class Operands:
     """``a``, ``bs``: operands of ALU A a lane, 32 bits each; ``store``: digits of the store address, before carries.
-    ``late``: of unit M and ALU B, a lane."""
+    ``late``: of unit M and ALU B, a lane. ``b``, ``c``: what ports B and C read."""
 
     a: Sequence[Word]
     bs: Sequence[Word]
     store: Sequence[Sequence[Expr]]
     late: Sequence[LateOperands]
+    b: Sequence[Word]
+    c: Sequence[Word]
 
 
 def literals(word: Word, value: int) -> list[Expr]:
@@ -69,11 +71,13 @@ def decoded(b: Builder, ctx: Context, field: str, enable: Sequence[Expr] = (), n
 
 
 def register_ports(b: Builder, ctx: Context, writes: Writes) -> dict[str, list[Word]]:
-    """What ports A, B and C read, a word a lane: 512 rows a lane (quad, register), four banks each."""
+    """What ports A, B and C read, a word a lane: 512 rows a lane (quad, register), four banks each. C is read at EXEC
+    only, so that a lane's old value can take its place after it."""
     ports: dict[str, list[Word]] = {"A": [], "B": [], "C": []}
     for lane in range(4):
         write = w.Access(writes.register + writes.quad, (writes.enable[lane],))
-        reads = [w.Access(ctx.rom[field] + ctx.exec_quad) for field in ("ra", "rb", "rc")]
+        when = {"rc": (ctx.token.kind["EXEC"],)}
+        reads = [w.Access(ctx.rom[field] + ctx.exec_quad, when.get(field, ())) for field in ("ra", "rb", "rc")]
         found = w.register_file(b, f"registers.lane{lane}", [Field("word", writes.values[lane])], write, reads)
         for port, read in zip(ports, found, strict=True):
             ports[port].append(read["word"])
@@ -183,7 +187,7 @@ def operands(b: Builder, ctx: Context, writes: Writes) -> Operands:
                 bs.append(b.mux("b", [*shifted, (_one(), b_common)]))
                 choices = [(base_is["A"], own[0]), (base_is["B"], own[1]), (offset_is["BS"], bs[-1])]
                 store.append(added_digits(chosen_digits(b, "store", choices), store_common))
-        return Operands(a, bs, store, _late(b, ctx, ports, x, q, imm))
+        return Operands(a, bs, store, _late(b, ctx, ports, x, q, imm), ports["B"], ports["C"])
 
 
 def _late(
