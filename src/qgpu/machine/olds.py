@@ -54,10 +54,10 @@ def old_values(
                 found = b.memory("long", [Field("long", long, select=active[i])], Port((), (own,)), Port(()))
                 longs.append(found["long"][0])
                 _counted(b, data, active[i], counts, own)
-                b.memory(
-                    "high", [Field("word", data, select=turn.high[i])], Port((), (own,)), Port(()),
-                    into={"word": high_word},
-                )  # fmt: skip
+                # one lane at most: as a number, its reads exclude each other by their ports
+                winner = [total(turn.high[k] for k in range(4) if k >> n & 1).assume(0, 1) for n in range(2)]
+                wins = (total(turn.high).assume(0, 1), *(bit if i >> n & 1 else ~bit for n, bit in enumerate(winner)))
+                b.memory("high", [Field("word", data)], Port((), (own,)), Port((), wins), into={"word": high_word})
         lanes = (ranks.two + ranks.three * 2 + ranks.four * 3 + 1).assume(1, 4)
         terms = []
         for count in counts:
@@ -86,9 +86,12 @@ def swap_hit(
     at the EXEC; ``high``: B at the MEM; ``row``: the row that a MEM names. Kept from the MEM on."""
     with b.scope("swap"):
         low = b.bus_word("low", 32)
+        odd, upper = turn.number
         for pair in range(2):
-            fields = [Field(f"lane{i}", early[i], select=turn.lane[i]) for i in (2 * pair, 2 * pair + 1)]
-            b.memory(f"lanes{pair}", fields, Port((), (execute,)), Port(()), into={f.name: low for f in fields})
+            fields = [Field(f"lane{2 * pair}", early[2 * pair], select=~odd),
+                      Field(f"lane{2 * pair + 1}", early[2 * pair + 1], select=odd)]  # fmt: skip
+            read = Port((), (upper if pair else ~upper,))
+            b.memory(f"lanes{pair}", fields, Port((), (execute,)), read, into={f.name: low for f in fields})
         above = b.mux("high", [(turn.lane[i], high[i]) for i in range(4)])
         same = {
             name: _equal(b, name, x, y)
@@ -102,7 +105,7 @@ def swap_hit(
 
 
 def _equal(b: Builder, name: str, x: Word, y: Word) -> Expr:
-    """Two levels, in groups of six bits at most."""
-    parts = [slice(32 * g // 6, 32 * (g + 1) // 6) for g in range(6)]
+    """Two levels. Groups are small: what reads many ports has to bear their errors."""
+    parts = [slice(low, low + 4) for low in range(0, x.width, 4)]
     same = [b.lookup(f"{name}{g}", x[p].value - y[p].value, lambda n: int(n == 0)) for g, p in enumerate(parts)]
     return b.and_(name, *same)

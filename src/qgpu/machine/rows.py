@@ -54,12 +54,11 @@ def rows(
         size = {n: choices[name] for name, n in BYTES.items()}
         address = [a[:ADDRESS_BITS] for a in path.store_address]
         kept = keep(b, execute, size, rom["atomic"], address, path.store_lane)
-        lane = w.decode(b, "lane", ctx.sub, enable=(marker["MEM"],))
-        now = turn(b, kept, lane)
+        now = turn(b, kept, marker["MEM"], ctx.sub)
         row = b.bus_word("row", 64)
         old = old_values(b, execute, names, kept, now, path.c, path.row, ctx.active, ctx.ranks, is_old, halves,
                          out, row[32:])  # fmt: skip
-        placed(b, execute, now, path.late, row)
+        placed(b, execute, kept, now, path.late, row)
         before = old_row(b, names, now, path.row, row)
         hit = swap_hit(b, execute, names, kept, now, path.early, path.b, path.row)
         ops = encoding.CHOICES["atomic"]

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
+from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr, Port, total
 from qgpu.circuit.memory import Field
@@ -93,14 +94,16 @@ def keep(
 @dataclass(frozen=True, eq=False)
 class Turn:
     """What the marker's MEM writes; all zero after other markers. ``data[i][w][place]``: byte place[1] of lane i's data
-    goes to byte place[0] of word w (see PLACES); ``high[i]``: lane i's second word is the high word. ``kept[p]``: byte
-    p of the row stays as it was. ``changed[w]``: an atomic changes word w. ``first``,
-    ``second``: the lane's own bytes begin in the low word or the high one. ``lane``: one-hot.
+    goes to byte place[0] of word w (see PLACES), if the size lets it; ``high[i]``: the high word is lane
+    i's second one. ``kept[p]``: byte p of the row stays as it was. ``changed[w]``: an atomic changes word w. ``first``,
+    ``second``: the lane's own bytes begin in the low word or the high one. ``lane``: one-hot; ``number``: the same
+    as a number, whatever the marker is.
 
     ``next`` (one-hot): the lane of the next MEM: after a MEM the first above its lane, else the first of all.
     """
 
     lane: Bits
+    number: Word
     data: Sequence[Sequence[Mapping[Pair, Expr]]]
     high: Bits
     kept: Bits
@@ -124,9 +127,10 @@ def _unless(case: Sequence[Expr], against: Sequence[tuple[Expr, ...]]) -> Terms:
     return terms
 
 
-def turn(b: Builder, kept: Kept, lane: Bits) -> Turn:
-    """``lane``: one-hot, the lane of the marker if it is a MEM. Two levels."""
+def turn(b: Builder, kept: Kept, memory: Expr, number: Word) -> Turn:
+    """``memory``: the marker is a MEM; ``number``: of its lane. Two levels, and one beside ``kept``."""
     with b.scope("turn"):
+        lane = w.decode(b, "lane", number, enable=(memory,))
         mine, issue = [], []
         any_lane = total(lane).assume(0, 1)
         for i in range(4):
@@ -138,15 +142,15 @@ def turn(b: Builder, kept: Kept, lane: Bits) -> Turn:
             before = [(kept.store[j], kept.together[j, i]) for j in range(i)]
             issue.append(b.sum_of(f"issue{i}", _unless([kept.store[i]], before), 0, 1))
         first, second = (
-            any_of(b, name, *((lane[i], kept.offset[i][2] if w else ~kept.offset[i][2]) for i in range(4)))
-            for w, name in enumerate(("first", "second"))
+            any_of(b, name, *((lane[i], kept.offset[i][2] if half else ~kept.offset[i][2]) for i in range(4)))
+            for half, name in enumerate(("first", "second"))
         )
-        data = [[_placed(b, f"lane{i}.word{w}", mine[i], kept, i, w) for w in range(2)] for i in range(4)]
+        data = [[_placed(b, f"lane{i}.word{half}", mine[i], kept, i, half) for half in range(2)] for i in range(4)]
         high = [b.and_(f"lane{i}.high", mine[i], kept.eight) for i in range(4)]
         changed = [
-            any_of(b, f"changed{w}", *((lane[i], kept.is_atomic, kept.offset[i][2] if w else ~kept.offset[i][2])
-                                       for i in range(4)), *([(kept.is_atomic, kept.eight, any_lane)] if w else []))
-            for w in range(2)
+            any_of(b, f"changed{half}", *((lane[i], kept.is_atomic, kept.offset[i][2] if half else ~kept.offset[i][2])
+                                          for i in range(4)), *([(kept.is_atomic, kept.eight, any_lane)] * half))
+            for half in range(2)
         ]  # fmt: skip
         stays = [_stays(b, f"stays{p}", mine, kept, p) for p in range(8)]
         following = []
@@ -156,17 +160,16 @@ def turn(b: Builder, kept: Kept, lane: Bits) -> Turn:
                 between = [~issue[k] for k in range(j + 1, i)]
                 terms.append((total([lane[j], issue[i], *between]), {len(between) + 2: 1}))
             following.append(b.sum_of(f"next{i}", terms, 0, 1))
-        return Turn(lane, data, high, stays, changed, first, second, following)
+        return Turn(lane, number, data, high, stays, changed, first, second, following)
 
 
 def _placed(b: Builder, name: str, mine: Expr, kept: Kept, lane: int, word: int) -> dict[Pair, Expr]:
     """The gates of one lane's data into one word; see ``Turn.data``."""
     a0, a1, a2 = kept.offset[lane]
     here = [mine, a2 if word else ~a2]
-    needs = {
-        (0, 0): [~a0, ~a1], (1, 0): [a0, ~a1], (1, 1): [kept.two_up, ~a1], (2, 0): [~a0, a1], (2, 2): [kept.four_up],
-        (3, 0): [a0, a1], (3, 1): [kept.two, a1],
-    }  # fmt: skip
+    # the size says the rest, see ``placed``
+    needs = {(0, 0): [~a0, ~a1], (1, 0): [a0, ~a1], (2, 0): [~a0, a1], (3, 0): [a0, a1], (1, 1): [~a1], (3, 1): [a1],
+             (2, 2): []}  # fmt: skip
     gates = {place: b.and_(f"{name}.to{place[0]}.from{place[1]}", *here, *more) for place, more in needs.items()}
     return {**gates, (3, 3): gates[2, 2]}
 
@@ -182,16 +185,25 @@ def _stays(b: Builder, name: str, mine: Bits, kept: Kept, byte: int) -> Expr:
     return b.sum_of(name, terms, 0, 1)
 
 
-def placed(b: Builder, execute: Expr, turn: Turn, data: Sequence[Word], row: Word) -> None:
-    """Keeps the lanes' data from EXEC on, and adds what the turn takes of them to ``row`` (64 buses)."""
-    for i, word in enumerate(data):
-        for half in range(2):
+def placed(b: Builder, execute: Expr, kept: Kept, turn: Turn, data: Sequence[Word], row: Word) -> None:
+    """Keeps the lanes' data from EXEC on, and adds what the turn takes of them to ``row`` (64 buses).
+
+    A memory has what is read for the same sizes: reads of one lane into one byte then exclude each other by their
+    ports, and their errors do not add up.
+    """
+    more, many = kept.two_up, kept.four_up
+    when: dict[str, tuple[tuple[Expr, ...], tuple[Pair, ...]]] = {
+        "all": ((), ((0, 0),)), "one": ((~more, ~many), ((1, 0), (3, 0))), "two.up": ((more,), ((1, 1),)),
+        "two.down": ((~many,), ((2, 0),)), "two": ((more, ~many), ((3, 1),)), "four.up": ((many,), ((2, 2), (3, 3))),
+    }  # fmt: skip
+    for name, (size, places) in when.items():
+        for place in places:
             fields, into = [], {}
-            for place in PLACES:
-                name, (to, source) = f"to{place[0]}.from{place[1]}", place
-                fields.append(Field(name, word[8 * source : 8 * source + 8], select=turn.data[i][half][place]))
-                into[name] = row[32 * half + 8 * to : 32 * half + 8 * to + 8]
-            b.memory(f"data{i}.word{half}", fields, Port((), (execute,)), Port(()), into=into)
+            for half, (i, word) in product(range(2), enumerate(data)):
+                low, key = 32 * half + 8 * place[0], f"word{half}.lane{i}"
+                fields.append(Field(key, word[8 * place[1] : 8 * place[1] + 8], select=turn.data[i][half][place]))
+                into[key] = row[low : low + 8]
+            b.memory(f"data.{name}.to{place[0]}", fields, Port((), (execute,)), Port((), size), into=into)
 
 
 def row_of_next(b: Builder, execute: Expr, turn: Turn, address: Sequence[Word]) -> Word:
@@ -208,6 +220,6 @@ def old_row(b: Builder, names: Expr, turn: Turn, data: Word, row: Word) -> Word:
     fields = [Field(f"byte{p}", data[8 * p : 8 * p + 8], select=turn.kept[p]) for p in range(8)]
     into = {f"byte{p}": row[8 * p : 8 * p + 8] for p in range(8)}
     b.memory("old.kept", fields, Port((), (names,)), Port(()), into=into)
-    words = [Field(f"word{w}", data[32 * w : 32 * w + 32], select=turn.changed[w]) for w in range(2)]
+    words = [Field(f"word{n}", data[32 * n : 32 * n + 32], select=turn.changed[n]) for n in range(2)]
     found = b.memory("old.changed", words, Port((), (names,)), Port(()))
     return found["word0"] + found["word1"]
