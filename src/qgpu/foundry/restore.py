@@ -16,7 +16,7 @@ from .rows import CODE_LIMIT, FLAT_LIMIT, KEY_LIMIT, ULP, Allowance
 from .shared import cases_of
 from .tables import slope_of, spike
 
-MANY = 12  # parts of a sum
+MANY = 24  # parts of a sum
 PROMISE = 2.0**-17  # a sum in steps, of one bit, is never further off than this, its dim's past not counted
 
 
@@ -72,13 +72,15 @@ class _Walk:
         """Where a table's argument is too large for exact steps, its errors pass: all of them together may be half of
         what the sum's own readers bear. ANDs that exclude each other (see ``forms``) pass those of a few only."""
         netlist = self.netlist
-        # steps take twice the neurons: a sum of many parts asks its inputs to be exact instead
-        many = len(cell.parts) >= MANY
+        lowest = sum(min(table) for _, table in cell.parts)
+        most_on = netlist.hi[cell.out] - lowest
+        spikes = sum(spike((0, table)) is not None for _, table in cell.parts)
+        # steps take twice the neurons: a sum of many parts asks its inputs to be exact instead, unless they exclude
+        # each other
+        many = len(cell.parts) >= MANY and not (lowest == 0 and spikes > 2 * most_on)
         passing = [(arg, table) for arg, table in cell.parts if many or not self._steps_are_exact(arg, table)]
         if not passing:
             return
-        lowest = sum(min(table) for _, table in cell.parts)
-        most_on = netlist.hi[cell.out] - lowest
         ends = [arg for arg, table in passing if spike((0, table)) is not None]
         exclusive = lowest == 0 and len(ends) > 2 * most_on
         weight = 0
@@ -88,9 +90,13 @@ class _Walk:
         if exclusive:
             weight += 2 * most_on * max(_weight(arg) for arg in ends)
         room = (self.bears[cell.out] - self.spare) / self.cases.of(cell.out).cases / 2
-        for signal in {signal for arg, _ in passing for signal, _ in arg.terms}:
+        for signal in {signal for arg, table in passing for signal, _ in arg.terms if self._asked(signal, arg, table)}:
             # what nothing can promise is not asked for: then the sum itself is refused, not all that it reads
             self.bears[signal] = min(self.bears[signal], max(room / max(weight, 1), self._least(signal)))
+
+    def _asked(self, signal: int, arg: Affine, table: tuple[int, ...]) -> bool:
+        """Reads are not asked for what steps can mend."""
+        return signal in self.sums or not self._steps_are_exact(arg, table)
 
     def _steps_are_exact(self, arg: Affine, table: tuple[int, ...]) -> bool:
         """Whether steps where the table changes are exact in bfloat16, from either side (``rows.any_order_exact``)."""

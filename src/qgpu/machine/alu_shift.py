@@ -6,7 +6,7 @@ Everything that is no product is such a shift, ``first`` among them (k = 0):
     shl                          Lo = 0, H = m1; k = 32 - amount
     shf.l                        Lo = m1, H = the third operand; k = 32 - amount
 
-The first level shifts by multiples of 8, the second by 0 to 7.
+The first level shifts by multiples of 4, the second by 0 to 3.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from qgpu.circuit.ir import Expr, total
 from qgpu.circuit.word import Word
 from qgpu.machine.alu_terms import Term, conj, line, literals
 
-FINE = 8
+FINE = 4
+FINE_BITS = FINE.bit_length() - 1
+STEPS = 32 // FINE
 COARSE = 32 + FINE - 1
 """Bits between the two levels."""
 
@@ -29,8 +31,8 @@ FUNNEL = ("shf.r.wrap", "shf.r.clamp", "shf.l.wrap", "shf.l.clamp")
 
 @dataclass(frozen=True, eq=False)
 class Amount:
-    """k of one lane, one-hot: ``coarse[q]``: k div 8 is q, 0..4; ``fine[f]``: k mod 8 is f, 1..7 (none at 0); ``odd``: k is no
-    multiple of 8. All zero where unit M multiplies."""
+    """k of one lane, one-hot: ``coarse[q]``: k div 4 is q, 0..8; ``fine[f]``: k mod 4 is f, 1..3; ``odd``: k is no
+    multiple of 4. All zero where unit M multiplies."""
 
     coarse: Sequence[Expr]
     fine: Mapping[int, Expr]
@@ -50,7 +52,7 @@ def amount_lines(b: Builder, rom: Mapping[str, Word]) -> dict[str, Expr]:
 def amount(b: Builder, name: str, word: Word, is_: Mapping[str, Expr]) -> Amount:
     """k of one lane from its shift amount n (32 bits): n or 32 - n; 0 for ``first``. Two levels, about 50 neurons."""
     with b.scope(name):
-        low, high = word[0:3], word[3:5]
+        low, high = word[0:FINE_BITS], word[FINE_BITS:5]
         small = [~x for x in word.bits[5:]]
         even = b.nor("even", low)
         right, left = (
@@ -66,10 +68,10 @@ def amount(b: Builder, name: str, word: Word, is_: Mapping[str, Expr]) -> Amount
             for f in range(1, FINE)
         }
         coarse = []
-        for q in range(5):
-            terms = [conj(*literals(high, q), right)] if q < 4 else [conj(beyond["right"])]
-            terms += [conj(*literals(high, 3 - q), ~even, left)] if q < 4 else []
-            terms += [conj(*literals(high, 4 - q), even, left)] if q > 0 else [conj(is_["first"]), conj(beyond["left"])]
+        for q in range(STEPS + 1):
+            terms = [conj(*literals(high, q), right)] if q < STEPS else [conj(beyond["right"])]
+            terms += [conj(*literals(high, STEPS - 1 - q), ~even, left)] if q < STEPS else []
+            terms += [conj(*literals(high, STEPS - q), even, left)] if q > 0 else [conj(is_["first"]), conj(beyond["left"])]
             coarse.append(b.sum_of(f"coarse{q}", terms, 0, 1))
         odd = b.sum_of("odd", [conj(~even, right), conj(~even, left)], 0, 1)
         return Amount(coarse, fine, odd)
@@ -94,7 +96,7 @@ def coarse(m1: Word, high: Word, k: Amount, is_: Mapping[str, Expr]) -> list[lis
             elif place < 64:
                 terms.append(conj(m1[place - 32], is_["shift.shl"], here))
                 terms.append(conj(high[place - 32], is_["shift.shf"], here))
-        reach = max(0, -(-(32 - j) // FINE))  # the least k div 8 that brings the sign here
+        reach = max(0, -(-(32 - j) // FINE))  # the least k div 4 that brings the sign here
         terms.append(conj(m1.sign, is_["shift.shr.s"], *([total(k.coarse[reach:]).assume(0, 1)] if reach else [])))
         found.append(terms)
     return found
@@ -102,7 +104,7 @@ def coarse(m1: Word, high: Word, k: Amount, is_: Mapping[str, Expr]) -> list[lis
 
 def fine(columns: list[Expr], k: Amount) -> list[list[Term]]:
     """Terms that turn columns which hold the coarse bits into the result's 32 bits: what stands there already goes off
-    where k is no multiple of 8. 256 neurons. Where the unit shifts a column holds one bit; where it multiplies, anything."""
+    where k is no multiple of 4. 128 neurons. Where the unit shifts a column holds one bit; where it multiplies, anything."""
 
     def moved(column: Expr, here: Expr, weight: int) -> Term:
         span = column.hi + 1

@@ -187,7 +187,8 @@ def operands(b: Builder, ctx: Context, writes: Writes) -> Operands:
                 bs.append(b.mux("b", [*shifted, (_one(), b_common)]))
                 choices = [(base_is["A"], own[0]), (base_is["B"], own[1]), (offset_is["BS"], bs[-1])]
                 store.append(added_digits(chosen_digits(b, "store", choices), store_common))
-        return Operands(a, bs, store, _late(b, ctx, ports, x, q, imm), ports["B"], ports["C"])
+        late = _late(b, ctx, ports, x, q, imm)
+        return Operands(a, bs, store, late, ports["B"], [one.third for one in late])
 
 
 def _late(
@@ -209,9 +210,10 @@ def _late(
             m2 = b.mux("m2", [(m2_is[name], word) for name, word in early])
             amount = b.mux("amount", [(by_is[name], word) for name, word in early])
             active = ctx.active[lane]
+            third = Word("third", tuple(b.buffer(f"third.bit{i}", bit) for i, bit in enumerate(rc)))
             sources = (("C", rc), ("X", x[lane]), ("I", imm), ("Q", q))
             c = b.mux("c", [((active, c_is[name]), word) for name, word in sources])
-        found.append(LateOperands((m1, m2, c), amount, rc, active, m1_is, m2_is, c_is))
+        found.append(LateOperands((m1, m2, c), amount, third, active, m1_is, m2_is, c_is))
     return found
 
 
