@@ -12,6 +12,10 @@ def mended(fields: Mapping[str, int | str]) -> dict[str, int | str]:
     was."""
     f = dict(fields)
     op, alu = f.get("m_op", "first"), f.get("alu_b", "add")
+    if f.get("atomic", "none") in ("inc", "dec") and f.get("store") == "b64":
+        f["store"] = "b32"
+    if f.get("atomic") == "cas" and f.get("store") == "b64" and f.get("rb") == (f.get("d_e") or f.get("d_b")):
+        f["store"] = "b32"
     if f.get("d_o"):
         f["rc"] = f["d_o"]
         if f.get("store") == "b64":

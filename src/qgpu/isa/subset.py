@@ -18,6 +18,10 @@ QUICK: Final = frozenset(
 )
 """Operations of ALU A whose result may be an address; all that ALU B has."""
 
+SLOW: Final = frozenset({"addc", "clz", "popc", "brev", "bfind.s", "bfind.u", "prmt", "byte.s", "byte.u", "half.s",
+                         "half.u", "cnot", "slct"})  # fmt: skip
+"""What ALU A has besides; bfe, place and sad are written in shifts, masks, min and max."""
+
 BOUNDS: Final = frozenset({"min.s", "max.s", "min.u", "max.u"})
 AFTER_PRODUCT: Final = frozenset({"add", "sub", "rsub", "first", "second"})
 """What ALU B does with a product: all of it is one sum of columns."""
@@ -25,8 +29,6 @@ AFTER_PRODUCT: Final = frozenset({"add", "sub", "rsub", "first", "second"})
 PRODUCTS: Final = frozenset({"mul.lo", "mulhi.s", "mulhi.u"})
 AMOUNTS: Final = frozenset({"zero", "B", "I", "Q", "A"})
 """Where the amount of a shift may come from: what is known early."""
-
-_ALU: Final = frozenset({"add", "sub", "rsub", "and", "or", "xor", "first", "second"})
 
 PRESENT: Final[dict[str, frozenset[str]]] = {
     "x": frozenset(CHOICES["x"]),
@@ -38,9 +40,9 @@ PRESENT: Final[dict[str, frozenset[str]]] = {
     "m1_sel": frozenset(CHOICES["m1_sel"]) - {"V"},
     "m2_sel": frozenset(CHOICES["m2_sel"]),
     "c_sel": frozenset(CHOICES["c_sel"]) - {"V"},
-    "alu_a": _ALU,
-    "alu_b": _ALU,
-    "m_op": frozenset({"first", "mul.lo"}),
+    "alu_a": QUICK | SLOW,
+    "alu_b": QUICK,
+    "m_op": frozenset(CHOICES["m_op"]),
     "load": frozenset(CHOICES["load"]),
     "store": frozenset(CHOICES["store"]),
     "atomic": frozenset(CHOICES["atomic"]),
@@ -57,7 +59,7 @@ PRESENT: Final[dict[str, frozenset[str]]] = {
 COMPLETE: Final[dict[str, frozenset[str]]] = {name: frozenset(choices) for name, choices in CHOICES.items()}
 """The whole contract: what the interpreter runs."""
 
-REVISED: Final[dict[str, frozenset[str]]] = {**COMPLETE, "alu_b": QUICK}
+REVISED: Final[dict[str, frozenset[str]]] = {**COMPLETE, "alu_a": QUICK | SLOW, "alu_b": QUICK}
 """What the circuits are to implement, together with ``rules``."""
 
 ABSENT_FIELDS: Final = frozenset({"yield", "collect_parity", "publish_parity"})
