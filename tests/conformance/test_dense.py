@@ -30,9 +30,10 @@ from qgpu.isa.program import prompt
 
 pytestmark = pytest.mark.xdist_group("dense")
 TABLE = table()
-SAMPLE = ("dot", "dot of two CTAs", "saxpy", "vector_mul", "matmul 3x3x3", "trips", "atomic_sum", "ins_setp",
-          "ins_lop3", "ins_min", "ins_add_sub", "ins_slct", "parameters_many", "offsets")  # fmt: skip
-"""Those that the quick tests check in one prefill each, so that every kind of block is among them."""
+SAMPLE = ("dot", "saxpy", "matmul 2x2x2", "trips", "atomic_sum", "ins_setp", "parameters_many", "ins_shf_l", "ins_bfe",
+          "ins_prmt", "ins64_add_sub", "shuffle_idx", "vote_members", "match_any", "bytes_between", "vectors_2",
+          "atomic_cas_own", "shared_bytes", "exit_before_barrier", "spin_lock")  # fmt: skip
+"""Short rows that the quick tests check in one prefill each; every kind of block is among them."""
 DECODED = ("dot", "saxpy", "matmul 2x2x2")
 """Those that are decoded one token at a time."""
 STOPS_AT = 400

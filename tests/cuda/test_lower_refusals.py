@@ -19,7 +19,7 @@ EXPECTED = [  # source line, instruction, hint
     (3, "div.s32", "count in a loop"),
     (4, "shr.s32", "compare and subtract"),
     (5, "bar.sync", "let one launch end"),
-    (6, "atom.global.max.s32", "only atomicAdd"),
+    (6, "atom.global.max.s32", "the old value"),
 ]
 
 

@@ -12,10 +12,19 @@ def mended(fields: Mapping[str, int | str]) -> dict[str, int | str]:
     was."""
     f = dict(fields)
     op, alu = f.get("m_op", "first"), f.get("alu_b", "add")
+    if f.get("atomic", "none") in ("inc", "dec") and f.get("store") == "b64":
+        f["store"] = "b32"
+    if f.get("atomic") == "cas" and f.get("store") == "b64" and f.get("rb") == (f.get("d_e") or f.get("d_b")):
+        f["store"] = "b32"
     if f.get("d_o"):
         f["rc"] = f["d_o"]
         if f.get("store") == "b64":
             f["store"] = "b32"
+    atomic = f.get("atomic", "none")
+    if atomic != "none" and f.get("store") in ("b8", "b16", "b64" if atomic in ("inc", "dec") else None):
+        f["store"] = "b32"
+    if atomic == "cas" and f.get("store") == "b64" and f.get("rb", 0) == (f.get("d_e") or f.get("d_b", 0)):
+        f["rb"] = 0
     if alu not in subset.QUICK:
         alu = f["alu_b"] = "andn" if len(str(alu)) % 2 else "rsub"
     if op in subset.PRODUCTS and alu not in subset.AFTER_PRODUCT:

@@ -23,7 +23,7 @@ def addresses(rng: Random, allocated: dict[int, int]) -> int:
     kind = rng.randrange(8)
     if kind < 5:
         row = rng.choice(sorted(allocated))
-        return 64 * row + 4 * rng.randrange(16)
+        return 64 * row + 4 * rng.randrange(16) + rng.choice((0, 0, 0, 0, 0, 1, 2, 3))
     if kind == 5:
         return 8 * rng.choice(ROWS) + rng.randrange(8)
     if kind == 6:
@@ -50,12 +50,18 @@ def random_block(rng: Random) -> dict[str, int]:
         f["alu_b"] = rng.choice(sorted(subset.PRESENT["alu_b"] - subset.BOUNDS))
     if f["collect"] == "ballot":
         f |= {"m1_sel": "R", "c_sel": "V", "alu_b": "second", "m_op": "first", "p_write": 0}
+    if f["atomic"] != "none":
+        f["store"] = rng.choice(("b32", "none") if f["atomic"] in ("inc", "dec") else ("b32", "b64", "none"))
+    if f["atomic"] == "none" or f["store"] != "b32":
+        f["d_o"] = 0
     if f.get("d_o"):
         f["rc"] = f["d_o"]
+    for wide in ("load_wide", "store_wide"):
+        f[wide] = int(rng.random() < 0.1)
     if f["alu_a"] not in subset.QUICK and f["load"] != "none":
         f |= rng.choice(({"alu_a": "add"}, {"load": "none"}))
     if rng.random() < 0.4:
-        f["load"], f["store"] = "none", rng.choice(("none", "b32"))
+        f["load"] = "none"
     elif rng.random() < 0.6:
         f |= {"a_sel": rng.choice("AP"), "b_sel": rng.choice(("zero", "I")), "b_shift": 0}
         f |= {"imm": 4 * rng.randrange(-3, 4), "alu_a": rng.choice(("add", "sub", "first"))}
@@ -63,8 +69,8 @@ def random_block(rng: Random) -> dict[str, int]:
     if rng.random() < 0.6:
         f |= {"sa_sel": rng.choice("ABT"), "rb": rng.choice(ADDRESS_REGISTERS), "pt": rng.choice(ADDRESS_PARAMETERS)}
         f |= {"sb_sel": rng.choice(("zero", "I"))}
-    if f["store"] == "none":
-        f["atomic"] = "none"
+    if f["store"] == "b64" and f["atomic"] == "cas" and f["rb"] == f["d_e"]:
+        f["rb"] = 0
     if f["branch"] == "trap" and rng.random() < 0.8:
         f["branch"] = "next"
     return full(f)

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from random import Random
 
+from tests.machine.random_memory import destinations, loads, shift_of, stores
+
 from qgpu.isa import encoding
+from qgpu.isa.execute import LOAD_BYTES, STORE_BYTES
 from qgpu.isa.program import FIRST_PARAM, Block, Launch, Program
 
 EDGES = (0, 1, 2, 0xFFFFFFFF, 0x7FFFFFFF, 0x80000000, 0x7FFF, 0x8000, 0xFFFF8000, 0xFFFF7FFF, 0x10000, 0xAAAAAAAA)
@@ -41,24 +44,10 @@ def _fields(rng: Random, index: int, count: int) -> dict[str, int | str]:
     if f["p_src"] == "b":
         f["m_op"] = "first"  # the circuits compare ALU B's operands before the product is there
     if rng.random() < 0.35:
-        # loads are mostly inside the array: base from the pool, offset from the thread
-        f |= {"load": "b32", "g_load": rng.randrange(2)}
-        if rng.random() < 0.9:
-            f |= {"a_sel": "P", "pa": FIRST_PARAM, "b_sel": "X", "x": "tid.x", "b_shift": 2, "alu_a": "add"}
+        f |= loads(rng)
     if rng.random() < 0.4:
-        f |= {"store": "b32", "g_store": rng.randrange(2), "atomic": rng.choice(("none", "none", "add"))}
-        offset = rng.random()
-        if offset < 0.9:
-            f |= {"sa_sel": "T", "pt": FIRST_PARAM + rng.randrange(2), "sb_sel": "zero"}
-            if offset < 0.6:
-                f |= {"sb_sel": "BS", "b_sel": "X", "x": "tid.x", "b_shift": rng.choice((2, 2, 3))}
-        else:
-            f |= {"sa_sel": rng.choice(("zero", "A", "B", "T")), "sb_sel": rng.choice(("zero", "BS", "I"))}
-    early, late = rng.randrange(16), rng.randrange(16)
-    if rng.random() < 0.5:
-        f |= {"d_e": early, "e_sel": "L" if "load" in f and rng.random() < 0.5 else "R"}
-    if rng.random() < 0.6 and late != f.get("d_e"):
-        f["d_b"] = late
+        f |= stores(rng)
+    f |= destinations(rng, f)
     last = index == count - 1
     kind = rng.random()
     if last:
@@ -108,12 +97,17 @@ def straight(rng: Random, count: int) -> Launch:
         fields = _fields(rng, index, count)
         for name in ("branch", "target", "back", "g_branch"):
             fields.pop(name, None)
-        if "load" in fields:
-            fields |= {"a_sel": "P", "pa": FIRST_PARAM, "b_sel": "X", "x": "tid.x", "b_shift": 2, "alu_a": "add"}
-        if "store" in fields:
+        load, store = fields.get("load", "none"), fields.get("store", "none")
+        if load != "none":
+            fields |= {"a_sel": "P", "pa": FIRST_PARAM, "b_sel": "X", "x": "tid.x", "alu_a": "add", "load_wide": 0}
+        if store != "none":
             fields |= {"sa_sel": "T", "pt": FIRST_PARAM + rng.randrange(2), "sb_sel": rng.choice(("zero", "BS"))}
-            if "load" not in fields:
-                fields |= {"b_sel": "X", "x": rng.choice(("tid.x", "laneid")), "b_shift": rng.choice((2, 3))}
+            fields |= {"b_sel": "X", "store_wide": 0}
+            if load == "none":
+                fields["x"] = rng.choice(("tid.x", "laneid"))
+        if load != "none" or store != "none":
+            size = max(LOAD_BYTES[str(load)], STORE_BYTES[str(store)])
+            fields["b_shift"] = shift_of(size) + (rng.random() < 0.2 and size < 8)
         if index == count - 1:
             fields["branch"] = "exit"
         numbers = {k: encoding.CHOICES[k].index(v) if isinstance(v, str) else v for k, v in fields.items()}

@@ -21,7 +21,7 @@ def test_random_blocks() -> None:
     seen = [expected for run in runs for expected in run.expected.values()]
     causes = Counter(e.fault[0] for e in seen if e.fault)
     assert all(causes[cause] > 10 for cause in range(tokens.CAUSES.index("trap") + 1))
-    assert all(sum(len(e.stores) == n for e in seen if not e.fault) > 5 for n in range(5))
+    assert all(sum(len(e.stores) == n for e in seen if not e.fault) > 0 for n in range(5))
 
 
 def test_random_blocks_take_every_choice() -> None:

@@ -14,8 +14,8 @@ EXIT = block(branch="exit")
 ALL = (1 << 64) - 1
 
 
-def program(*blocks: object) -> Program:
-    return Program("test", tuple(blocks))  # type: ignore[arg-type]
+def program(*blocks: object, parameters: int = 0) -> Program:
+    return Program("test", tuple(blocks), parameters)  # type: ignore[arg-type]
 
 
 LAUNCHES = {
@@ -28,6 +28,25 @@ LAUNCHES = {
     ),
     "back edge": Launch(
         program(block(branch="bra", target=2), EXIT, block(branch="bra", target=1, back=1)), (5, 1, 1), (17, 3, 1)
+    ),
+    "bytes side by side": Launch(
+        program(block(sa_sel="T", pt=6, sb_sel="BS", b_sel="X", x="tid.x", c_sel="X", alu_b="second", store="b8"), EXIT,
+                parameters=1),
+        (1, 1, 1), (11, 1, 1), (65,), {8: (0x11111111, 0x22222222)}, {1: ALL},
+    ),
+    "counters with their old values": Launch(
+        program(
+            block(sa_sel="T", pt=6, c_sel="I", alu_b="second", imm=-1, rc=5, store="b32", atomic="add", d_o=5),
+            block(sa_sel="T", pt=6, sb_sel="I", imm=8, rc=6, c_sel="X", x="tid.x", alu_b="second", store="b32",
+                  atomic="max.s", d_b=2, d_o=6),
+            EXIT, parameters=1,
+        ),
+        (1, 1, 1), (7, 1, 1), (64,), {8: (3, 0)}, {1: ALL},
+    ),
+    "a swap of 64 bits": Launch(
+        program(block(a_sel="I", imm=7, c_sel="I", alu_b="second", sa_sel="T", pt=6, store="b64", atomic="cas"), EXIT,
+                parameters=1),
+        (1, 1, 1), (2, 1, 1), (64,), {8: (7, 0)}, {1: ALL},
     ),
     "dot": Launch(DOT, (1, 1, 1), (3, 1, 1), (64, 80, 96), {8: (1, 2), 9: (3, 0), 10: (4, 5), 11: (6, 0)}, {1: ALL}),
 }  # fmt: skip

@@ -64,7 +64,7 @@ class Gpu:
                 data = (number % (1 << 8 * parameter.size)).to_bytes(parameter.size, "little")
                 values.append(ctypes.create_string_buffer(data, parameter.size))
             pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-            self._call("cuLaunchKernel", function, *one.grid, *one.cta, 0, None, pointers, None)
+            self._call("cuLaunchKernel", function, *one.grid, *one.cta, one.shared, None, pointers, None)
             self._call("cuCtxSynchronize")
             return [self._download(place, argument) for place, argument in places]
         finally:

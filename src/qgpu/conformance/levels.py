@@ -159,7 +159,7 @@ def launch(one: Row, on: Device, compiler: str = "clang") -> tuple[list[Array], 
     """A row's arrays after its launch on a device, and the launch. Every token of an engine is checked against the
     interpreter's. Raises what the driver does."""
     values = [_place(on, argument) if isinstance(argument, np.ndarray) else argument for argument in one.arguments]
-    kernel = Kernel(on, code_of(one, compiler))[one.grid, one.cta]
+    kernel = Kernel(on, code_of(one, compiler))[one.grid, one.cta, one.shared]
     done = kernel(*values, max_tokens=MAX_TOKENS, check=on.engine != "interpreter")
     placed = [value for value in values if isinstance(value, DeviceArray)]
     return [_taken(array, argument) for array, argument in zip(placed, one.arrays, strict=True)], done
@@ -203,7 +203,7 @@ def _on_ir(one: Row, start: Outcome) -> tuple[list[Array], Outcome]:
         masked = value % (1 << 8 * parameter.size)
         area[parameter.offset : parameter.offset + parameter.size] = masked.to_bytes(parameter.size, "little")
     try:
-        steps = evaluate.run(function, bytes(area), memory, one.grid, one.cta)
+        steps = evaluate.run(function, bytes(area), memory, one.grid, one.cta, dynamic_shared=one.shared)
     except evaluate.Fault as error:
         raise QgpuError(f"fault: {error}") from None
     found = [

@@ -53,7 +53,7 @@ class OracleError(QgpuError):
 @cache
 def library(path: Path) -> ctypes.CDLL:
     """The kernels of a file as a shared library, built once for each content."""
-    host = [HOST / "host.hpp", HOST / "fibres.cpp"]
+    host = sorted(file for file in HOST.iterdir() if file.is_file())
     compiler = find_compiler()
     texts = [source_text(path), *(file.read_text(encoding="utf-8") for file in host)]
     name = f"{content_key(compiler.version, sys.platform, ' '.join(FLAGS), *texts)[:32]}.so"
@@ -69,7 +69,7 @@ def _build(zig: str, path: Path, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as work:
         made = Path(work) / target.name
         sources = ["-include", str(HOST / "host.hpp"), str(HOST / "fibres.cpp"), "-x", "c++", str(path)]
-        command = [zig, "c++", *FLAGS, "-I", str(KERNELS), *sources, "-o", str(made)]
+        command = [zig, "c++", *FLAGS, "-I", str(KERNELS), "-I", str(HOST), *sources, "-o", str(made)]
         result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", cwd=work)
         if result.returncode != 0:
             raise OracleError(f"{path.name} does not compile for this host:\n{result.stderr.strip()[:4000]}")

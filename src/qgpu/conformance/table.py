@@ -22,7 +22,7 @@ KERNELS = Path(__file__).parent / "kernels"
 HEADERS = ("ptx.cuh",)
 """What kernels of the table include; part of every source."""
 
-THEMES = ("stock", "instructions", "warps", "memory", "control", "algorithms")
+THEMES = ("stock", "instructions", "warps", "memory", "control", "algorithms", "library")
 """The modules ``rows_*`` beside this one, each with a list ROWS."""
 
 
@@ -31,7 +31,7 @@ class Row:
     """A launch of a kernel of the table.
 
     ``kernel``: the function in ``file``. ``arguments``: arrays go to the device's memory, ints are passed as they are.
-    ``full``: too long for the quick tests.
+    ``shared``: bytes of dynamic shared memory. ``full``: too long for the quick tests.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Row:
     cta: Dim3
     arguments: tuple[Argument, ...]
     full: bool = False
+    shared: int = 0
 
     @property
     def path(self) -> Path:
@@ -59,9 +60,10 @@ def row(
     grid: int | Sequence[int] = 1,
     kernel: str = "",
     full: bool = False,
+    shared: int = 0,
 ) -> Row:
     """A row; the kernel is called as the row, up to its first space, if nothing else is said."""
-    return Row(name, f"{file}.cu", kernel or name.split()[0], three(grid), three(cta), arguments, full)
+    return Row(name, f"{file}.cu", kernel or name.split()[0], three(grid), three(cta), arguments, full, shared)
 
 
 def three(size: int | Sequence[int]) -> Dim3:
@@ -91,6 +93,8 @@ def key_of(one: Row) -> str:
     """Changes with all that a row's result depends on."""
     digest = hashlib.sha256(source_text(one.path).encode())
     digest.update(f"{one.kernel} {one.grid} {one.cta}".encode())
+    if one.shared:
+        digest.update(f" {one.shared} bytes".encode())
     for argument in one.arguments:
         text = f"{argument.dtype}{argument.tolist()}" if isinstance(argument, np.ndarray) else str(argument)
         digest.update(f" {text}".encode())

@@ -5,6 +5,8 @@ every integer; errors end. *Sharp*, for a table that is zero but for one end (an
 so that an argument that is one short of the end adds exactly nothing, whatever its error. In a sum of many ANDs, none
 of them negative, only as many can be on as the sum's own range allows, and only their errors add up.
 
+*Saw*, for n mod m and its like: one neuron of the commonest slope, and steps where it breaks.
+
 Ramps or sharp neurons are taken first; then the tables that carry most become steps, one by one, until the sum is good
 enough.
 """
@@ -15,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from .rows import FLAT_LIMIT, ONE, TAIL, Row, any_order_exact, row_reach, row_rounding, spread, sum_rounding
-from .tables import Piece, Table, is_affine, ramps, slope_of, spike, steps
+from .tables import Piece, Table, is_affine, ramps, slope_of, spike, steps, without_slope
 
 Terms = tuple[tuple[int, int], ...]
 
@@ -61,14 +63,16 @@ def _total(ways: Sequence[_Way]) -> float:
 
 @dataclass(frozen=True)
 class Chooser:
-    """``lo``, ``hi``, ``error``: by signal; ``error`` grows as the circuit is walked. ``pivot``: of a part, for ramps
-    (False) or steps (True). ``scale``: see ``Allowance``."""
+    """``lo``, ``hi``, ``error``: by signal; ``error`` grows as the circuit is walked. ``pivot``: of a part, for ramps,
+    steps or a saw. ``scale``: see ``Allowance``. ``stepped``: whether steps take no more neurons than ramps, for all
+    tables of an integer together."""
 
     lo: Sequence[int]
     hi: Sequence[int]
     error: Sequence[float]
-    pivot: Callable[[Part, bool], int]
+    pivot: Callable[[Part, str], int]
     scale: float
+    stepped: Callable[[Terms], bool] = lambda terms: False
 
     def choose(self, out: int, parts: Sequence[Part], const: int, target: float, top: int) -> Form:
         """The form with the fewest rows that keeps within ``target``; if none does, that with the least error.
@@ -81,11 +85,11 @@ class Chooser:
             if ends > 2 * most_on:
                 tries.append(self._exclusive(parts, const, base, target, most_on))
         good = [form for form in tries if form.error <= target]
-        return min(good, key=lambda form: len(form.uses)) if good else min(tries, key=lambda form: form.error)
+        return min(good or tries, key=lambda form: (len(form.uses) if good else 0, form.error))
 
     def _added(self, parts: Sequence[Part], const: int, base: float, target: float) -> Form:
         """Errors of all parts add up."""
-        ways = [self._ramp(part) for part in parts]
+        ways = [self._first(part) for part in parts]
         self._improve(parts, ways, target - base)
         return self._form(ways, const, base + _total(ways), 0)
 
@@ -102,19 +106,20 @@ class Chooser:
         return self._form([*ways, *sharp], const, on + _total(ways), most_on if sharp else 0)
 
     def _improve(self, parts: Sequence[Part], ways: list[_Way], target: float) -> None:
-        """Make parts steps, those that carry most first, until the total is within the target."""
+        """Make parts saws, then steps, those that carry most first, until the total is within the target."""
         total = _total(ways)
-        for number in sorted(range(len(parts)), key=lambda n: -ways[n].error):
-            if total <= target:
-                return
-            before, stepped = ways[number], self._step(parts[number])
-            if stepped is not None:
-                ways[number] = stepped
-                better = _total(ways)
-                if better < total:
-                    total = better
-                else:
-                    ways[number] = before
+        for change in (self._saw, self._step):
+            for number in sorted(range(len(parts)), key=lambda n: -ways[n].error):
+                if total <= target:
+                    return
+                before, changed = ways[number], change(parts[number])
+                if changed is not None:
+                    ways[number] = changed
+                    better = _total(ways)
+                    if better < total:
+                        total = better
+                    else:
+                        ways[number] = before
 
     def _form(self, ways: Sequence[_Way], const: int, error: float, most_on: int) -> Form:
         """``most_on``: how many of the ANDs can be on, 0 if all can."""
@@ -136,11 +141,11 @@ class Chooser:
         return any_order_exact(row, self.lo, self.hi)
 
     def _way(
-        self, kind: str, sides: Sequence[Sequence[tuple[Row, int]]], const: int, carried: float, tail: float = 0.0
+        self, kind: str, sides: Sequence[Sequence[tuple[Row, int]]], const: int, part: Part, slope: int, tail: float = 0.0
     ) -> _Way:
         """A way whose rows stand on two sides of a pivot, only one of which is on at a time; on one side the
-        roundings of all rows add up, and at the pivot itself one row of each side can be near its bend. ``carried``:
-        what the inputs' errors add, ``tail``: what each unit of a row adds."""
+        roundings of all rows add up, and at the pivot itself one row of each side can be near its bend. ``slope``:
+        by how much the inputs' errors are multiplied, ``tail``: what each unit of a row adds."""
         sums = [(0.0, 0.0, 0.0)]
         most = 0.0
         for side in sides:
@@ -154,19 +159,25 @@ class Chooser:
         found, positive, negative = (max(column) for column in zip(*sums, strict=True))
         both = most if all(sides) else 0.0
         return _Way(
-            kind, tuple(pair for side in sides for pair in side), const, carried + found + both, positive, negative
-        )
+            kind, tuple(pair for side in sides for pair in side), const,
+            slope * spread(part.terms, self.error) + found + both, positive, negative,
+        )  # fmt: skip
+
+    def _first(self, part: Part) -> _Way:
+        """Ramps; or steps, if all tables of the part's integer take no more neurons that way."""
+        way = (self._saw(part) or self._step(part)) if self.stepped(part.terms) else None
+        return way or self._ramp(part)
 
     def _ramp(self, part: Part) -> _Way:
-        carried = slope_of(part.table) * spread(part.terms, self.error)
+        steepest = slope_of(part.table)
         first, values = part.table
         if is_affine(part.table) and values[0] and values[-1]:
             slope = values[1] - values[0] if len(values) > 1 else 0
             rows = [(Row(part.terms, 0, linear=True), slope)] if slope else []
-            return self._way("linear", (rows, ()), values[0] - slope * first, carried)
-        const, pieces = ramps(part.table, self.pivot(part, False))
+            return self._way("linear", (rows, ()), values[0] - slope * first, part, steepest)
+        const, pieces = ramps(part.table, self.pivot(part, "ramps"))
         sides = [[(ramp_row(part.terms, p), p[2]) for p in pieces if p[0] == side] for side in (1, -1)]
-        return self._way("ramps", sides, const, carried)
+        return self._way("ramps", sides, const, part, steepest)
 
     def _sharp(self, part: Part) -> Row | None:
         """The sharp neuron of an AND; None for other tables, and where it is not exact."""
@@ -186,15 +197,32 @@ class Chooser:
 
     def _step(self, part: Part) -> _Way | None:
         """None where steps are not exact."""
+        found = self._step_sides(part, part.table, "steps")
+        return None if found is None else self._way("steps", found[0], found[1], part, 0, TAIL)
+
+    def _saw(self, part: Part) -> _Way | None:
+        """The part's commonest slope as one linear neuron, and steps for the rest: of n mod m as many neurons as bends,
+        but an error passes once and not m times. None where steps are not exact, or as few without."""
+        slope, rest = without_slope(part.table)
+        if not slope:
+            return None
+        found = self._step_sides(part, rest, "saw")
+        if found is None:
+            return None
+        sides, const = found
+        linear = (Row(part.terms, 0, linear=True), slope)
+        way = self._way("saw", [[linear, *side] for side in sides], const - slope * part.table[0], part, abs(slope), TAIL)
+        return replace(way, rows=(linear, *(pair for side in sides for pair in side)))
+
+    def _step_sides(self, part: Part, table: Table, kind: str) -> tuple[list[list[tuple[Row, int]]], int] | None:
+        """Rows of ``table`` over the part's integer as steps, on either side of the pivot, and the constant."""
         if spread(part.terms, self.error) > FLAT_LIMIT:
             return None
-        const, pieces = steps(part.table, self.pivot(part, True))
+        const, pieces = steps(table, self.pivot(part, kind))
         sides = [
             [pair for piece in pieces if piece[0] == side for pair in step_rows(part.terms, piece)] for side in (1, -1)
         ]
-        if not all(self._exact(row) for rows in sides for row, _ in rows):
-            return None
-        return self._way("steps", sides, const, 0.0, TAIL)
+        return (sides, const) if all(self._exact(row) for rows in sides for row, _ in rows) else None
 
 
 def add(uses: dict[Row, int], row: Row, weight: int) -> None:

@@ -20,7 +20,7 @@ from .numbers import GATHER_RATIO, READ_ERROR, is_bf16
 from .restore import restore
 from .rows import FLAT_LIMIT, KEY_LIMIT, Allowance, Row, any_order_exact, spread
 from .shared import Driver, Errors, cases_of, columns_of, select_cases
-from .tables import Table, pivots, ramps, steps
+from .tables import Table, pivots, ramps, steps, without_slope
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,8 @@ class _Lowering:
                 self.parts[number] = parts_of(cell)
                 for part in self.parts[number][0]:
                     self.groups.setdefault(part.terms, {})[part.table] = None
-        self.pivot_of: dict[tuple[Terms, bool], dict[Table, int]] = {}
+        self.stepped: dict[Terms, bool] = {}
+        self.pivot_of: dict[tuple[Terms, str], dict[Table, int]] = {}
         self.error = [allowance.clear] * len(netlist.names)
         self.cases = cases_of(netlist)
         self.errors = Errors(self.cases, self.error)
@@ -114,7 +115,7 @@ class _Lowering:
         self.row_ids: dict[Row, int] = {}
         self.sums: dict[int, LoweredSum] = {}
         self.faults: list[str] = []
-        self.chooser = Chooser(netlist.lo, netlist.hi, self.error, self._pivot, allowance.scale)
+        self.chooser = Chooser(netlist.lo, netlist.hi, self.error, self._pivot, allowance.scale, self._stepped)
 
     def run(self) -> None:
         netlist = self.netlist
@@ -175,13 +176,30 @@ class _Lowering:
         uses = tuple((ids.setdefault(row, len(ids)), weight) for row, weight in form.uses.items())
         return LoweredSum(out, parts, const, form.kinds, form.largest, form.error, uses)
 
-    def _pivot(self, part: Part, stepped: bool) -> int:
-        known = self.pivot_of.get((part.terms, stepped))
+    def _pivot(self, part: Part, kind: str) -> int:
+        known = self.pivot_of.get((part.terms, kind))
         if known is None:
-            shapes = tuple(self.groups[part.terms])
-            found = pivots(shapes, steps if stepped else ramps)
-            known = self.pivot_of[part.terms, stepped] = dict(zip(shapes, found, strict=True))
+            tables = tuple(self.groups[part.terms])
+            shapes = tuple(without_slope(table)[1] for table in tables) if kind == "saw" else tables
+            found = pivots(shapes, ramps if kind == "ramps" else steps)
+            known = self.pivot_of[part.terms, kind] = dict(zip(tables, found, strict=True))
         return known[part.table]
+
+    def _stepped(self, terms: Terms) -> bool:
+        """Whether all tables of an integer take about as few neurons as steps (and a slope) as they do as ramps."""
+        known = self.stepped.get(terms)
+        if known is None:
+            bends: set[object] = set()
+            breaks: set[object] = set()
+            for table in self.groups[terms]:
+                part = Part(terms, table)
+                bends.update(piece[:2] for piece in ramps(table, self._pivot(part, "ramps"))[1])
+                slope, rest = without_slope(table)
+                for side, position, _ in steps(rest, self._pivot(part, "saw"))[1]:
+                    breaks.update([(side, position, 0), (side, position, 1)])
+                breaks.update(["slope"] if slope else [])
+            known = self.stepped[terms] = len(breaks) <= len(bends) + 1
+        return known
 
 
 def _least(cell: SumCell) -> int:

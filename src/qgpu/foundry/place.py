@@ -56,21 +56,26 @@ def place(plan: Schedule) -> Placement:
             assert held is not None
             heapq.heappush(free.setdefault(size[signal], []), (death, held, signal))
         for signal in births[stage]:
-            if used < plan.peak or not free:
+            last = stage if stage % 2 else stage - 1
+            # bits after bits, numbers after numbers: a clear leaves a rounding of what it takes; a number is cleared
+            # twice, in two MLPs, or a new slot is opened
+            kinds = sorted(free, reverse=size[signal] > 1)
+            kind = next((k for k in kinds if k <= 1 or free[k][0][0] // 2 < last // 2), None)
+            if used < plan.peak or kind is None:
                 slot[signal] = used
                 used += 1
             else:
-                # bits after bits, numbers after numbers: a clear leaves a rounding of what it takes
-                kind = min(free) if size[signal] <= 1 else max(free)
                 death, taken, old = heapq.heappop(free[kind])
                 if not free[kind]:
                     del free[kind]
-                last = stage if stage % 2 else stage - 1
-                layer = min(range(death // 2, last // 2 + 1), key=lambda at: neurons[at])
-                neurons[layer] += 1
-                clears.setdefault(layer, []).append(old)
+                layers = sorted(range(death // 2, last // 2 + 1), key=lambda at: neurons[at])
+                # what is left of a number is cleared once more, where there is a second MLP to do it
+                times = 2 if size[old] > 1 and len(layers) > 1 else 1
+                for layer in layers[:times]:
+                    neurons[layer] += 1
+                    clears.setdefault(layer, []).append(old)
                 slot[signal] = taken
-                cleared[signal] = size[old]
+                cleared[signal] = size[old] if times == 1 else 1
             heapq.heappush(busy, (plan.death[signal], signal))
     return Placement(
         schedule=plan,

@@ -14,14 +14,16 @@ A margin below ``LEAST`` is refused. Claimed ranges (``Expr.assume``) are taken 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .emit import Frame, neurons_a_layer
 from .errors import FoundryError
+from .heads import stored
 from .lower import delay_error, memory_errors, port_errors
-from .netlist import Affine, DelayCell, MemoryCell, Netlist, SumCell
+from .netlist import Affine, ColumnSpec, DelayCell, MemoryCell, Netlist, SumCell
 from .numbers import LOGIT, SCALE_BITS
 from .place import Placement
 from .rows import CLEAR_ARITHMETIC, FLAT, SCALE_ARITHMETIC, Allowance, Row, any_order_exact, row_rounding, spread
@@ -174,8 +176,28 @@ class _Proof:
             self._bit(f"{where}, data of column {place}", column.data, "reads")
             if column.select is not None:
                 self._bit(f"{where}, select of column {place}", column.select, "reads")
+            if cell.gather:
+                self._loud_row(f"{where}, column {place} while nothing is written", cell, column)
         for out, found in memory_errors(cell, self.error, self.scale).items():
             self.errors.add((number, out), found)
+
+    def _loud_row(self, what: str, cell: MemoryCell, column: ColumnSpec) -> None:
+        """A gather's constant has a row of its own, read millions of times louder than the others and written while the
+        port is off: what else is written there has to be below zero by a whole unit, where SiLU leaves nothing."""
+        asked = (*cell.write.enable, *column.where)
+        found = stored(cell, column)
+        # data + factor * (all that is asked - its number): one that is off takes the factor away
+        terms = Counter(dict(found.terms))
+        terms.subtract(dict(column.data.terms))
+        wanted: Counter[int] = Counter()
+        for arg in asked:
+            for signal, coef in arg.terms:
+                wanted[signal] += coef
+        factor = next((terms[signal] // coef for signal, coef in sorted(wanted.items()) if coef), 0)
+        const = column.data.const + factor * (sum(arg.const for arg in asked) - len(asked))
+        same = found.const == const and all(terms[s] == factor * wanted[s] for s in terms.keys() | wanted.keys())
+        below = factor - column.data.hi if same else 0
+        self._decide("reads", what, found.terms, below - 0.5, spread(found.terms, self.error))
 
     def _output(self) -> None:
         bits = self.netlist.code

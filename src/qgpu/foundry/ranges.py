@@ -31,7 +31,10 @@ def ranges(placement: Placement, dim_of: Sequence[int], hidden: int) -> Mapping[
     for number, cell in enumerate(netlist.cells):
         for signal in outputs(cell):
             last[signal] = max(last[signal], plan.stage[number])
-    cleared = {signal: layer for layer, signals in placement.clears.items() for signal in signals}
+    cleared: dict[int, int] = {}
+    for layer, signals in placement.clears.items():
+        for signal in signals:
+            cleared[signal] = min(layer, cleared.get(signal, layer))
     for signal, birth in enumerate(plan.birth):
         if birth is None:
             continue

@@ -16,6 +16,7 @@ from .rows import CODE_LIMIT, FLAT_LIMIT, KEY_LIMIT, ULP, Allowance
 from .shared import cases_of
 from .tables import slope_of, spike
 
+MANY = 24  # parts of a sum
 PROMISE = 2.0**-17  # a sum in steps, of one bit, is never further off than this, its dim's past not counted
 
 
@@ -71,11 +72,15 @@ class _Walk:
         """Where a table's argument is too large for exact steps, its errors pass: all of them together may be half of
         what the sum's own readers bear. ANDs that exclude each other (see ``forms``) pass those of a few only."""
         netlist = self.netlist
-        passing = [(arg, table) for arg, table in cell.parts if not self._steps_are_exact(arg, table)]
-        if not passing:
-            return
         lowest = sum(min(table) for _, table in cell.parts)
         most_on = netlist.hi[cell.out] - lowest
+        spikes = sum(spike((0, table)) is not None for _, table in cell.parts)
+        # steps take twice the neurons: a sum of many parts asks its inputs to be exact instead, unless they exclude
+        # each other
+        many = len(cell.parts) >= MANY and not (lowest == 0 and spikes > 2 * most_on)
+        passing = [(arg, table) for arg, table in cell.parts if many or not self._steps_are_exact(arg, table)]
+        if not passing:
+            return
         ends = [arg for arg, table in passing if spike((0, table)) is not None]
         exclusive = lowest == 0 and len(ends) > 2 * most_on
         weight = 0
@@ -85,9 +90,13 @@ class _Walk:
         if exclusive:
             weight += 2 * most_on * max(_weight(arg) for arg in ends)
         room = (self.bears[cell.out] - self.spare) / self.cases.of(cell.out).cases / 2
-        for signal in {signal for arg, _ in passing for signal, _ in arg.terms}:
+        for signal in {signal for arg, table in passing for signal, _ in arg.terms if self._asked(signal, arg, table)}:
             # what nothing can promise is not asked for: then the sum itself is refused, not all that it reads
             self.bears[signal] = min(self.bears[signal], max(room / max(weight, 1), self._least(signal)))
+
+    def _asked(self, signal: int, arg: Affine, table: tuple[int, ...]) -> bool:
+        """Reads are not asked for what steps can mend."""
+        return signal in self.sums or not self._steps_are_exact(arg, table)
 
     def _steps_are_exact(self, arg: Affine, table: tuple[int, ...]) -> bool:
         """Whether steps where the table changes are exact in bfloat16, from either side (``rows.any_order_exact``)."""
@@ -128,11 +137,13 @@ class _Walk:
         return (self.bears[out] - 2 * weights.cases * self.spare) / weights.inputs
 
     def _limit(self, args: Iterable[Affine], total: float) -> None:
-        """Together, the expressions may be off by ``total``."""
+        """Together, the expressions may be off by ``total``. A gate's literals, pushed far, do not ask of what they gate
+        to be as exact as they are."""
         terms = [term for arg in args for term in arg.terms]
-        weight = sum(abs(coef) for _, coef in terms)
-        for signal, _ in terms:
-            self.bears[signal] = min(self.bears[signal], total / weight)
+        share = _shares(abs(coef) for _, coef in terms)
+        whole = sum(share[abs(coef)] for _, coef in terms)
+        for signal, coef in terms:
+            self.bears[signal] = min(self.bears[signal], total * share[abs(coef)] / whole / abs(coef))
 
     def _read(self, arg: Affine, room: float, known: dict[Affine, Affine]) -> Affine:
         """The expression, or a restored copy if it would have to be better than a sum can promise."""
@@ -168,3 +179,15 @@ class _Walk:
     def _text(self, arg: Affine) -> str:
         names = [self.netlist.names[signal] for signal, _ in arg.terms[:3] if signal < len(self.netlist.names)]
         return "+".join(names)
+
+
+def _shares(coefs: Iterable[int]) -> dict[int, float]:
+    """Coefficient -> its share of an error. The digits of a number, each coefficient at most twice the one before, have
+    theirs by weight, so that all may be off alike; what stands far above is a gate's, and takes little."""
+    found: dict[int, float] = {}
+    before = 0
+    for coef in sorted(set(coefs)):
+        gates = bool(found) and (before == 0 or coef > 2 * before)
+        found[coef] = float(coef ** (-1 / 3)) if gates else float(coef)
+        before = 0 if gates else coef
+    return found

@@ -11,6 +11,7 @@ value.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 
@@ -91,6 +92,16 @@ def slope_of(table: Table) -> int:
     """The steepest slope, by magnitude: how much an error of the argument can grow."""
     values = table[1]
     return max((abs(values[i + 1] - values[i]) for i in range(len(values) - 1)), default=0)
+
+
+def without_slope(table: Table) -> tuple[int, Table]:
+    """The slope that most of a table has, and what is left of it without; 0 and the table if there is none such."""
+    first, values = table
+    changes = Counter(after - before for before, after in zip(values, values[1:], strict=False))
+    slope = max(changes, key=lambda change: (changes[change], -abs(change)), default=0)
+    if not slope or 2 * changes[slope] <= len(values):
+        return 0, table
+    return slope, (first, tuple(value - slope * i for i, value in enumerate(values)))
 
 
 def is_affine(table: Table) -> bool:

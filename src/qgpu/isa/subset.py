@@ -18,6 +18,10 @@ QUICK: Final = frozenset(
 )
 """Operations of ALU A whose result may be an address; all that ALU B has."""
 
+SLOW: Final = frozenset({"addc", "clz", "popc", "brev", "bfind.s", "bfind.u", "prmt", "byte.s", "byte.u", "half.s",
+                         "half.u", "cnot", "slct"})  # fmt: skip
+"""What ALU A has besides; bfe, place and sad are written in shifts, masks, min and max."""
+
 BOUNDS: Final = frozenset({"min.s", "max.s", "min.u", "max.u"})
 AFTER_PRODUCT: Final = frozenset({"add", "sub", "rsub", "first", "second"})
 """What ALU B does with a product: all of it is one sum of columns."""
@@ -25,8 +29,6 @@ AFTER_PRODUCT: Final = frozenset({"add", "sub", "rsub", "first", "second"})
 PRODUCTS: Final = frozenset({"mul.lo", "mulhi.s", "mulhi.u"})
 AMOUNTS: Final = frozenset({"zero", "B", "I", "Q", "A"})
 """Where the amount of a shift may come from: what is known early."""
-
-_ALU: Final = frozenset({"add", "sub", "rsub", "and", "or", "xor", "first", "second"})
 
 PRESENT: Final[dict[str, frozenset[str]]] = {
     "x": frozenset(CHOICES["x"]),
@@ -38,13 +40,13 @@ PRESENT: Final[dict[str, frozenset[str]]] = {
     "m1_sel": frozenset(CHOICES["m1_sel"]) - {"V"},
     "m2_sel": frozenset(CHOICES["m2_sel"]),
     "c_sel": frozenset(CHOICES["c_sel"]) - {"V"},
-    "alu_a": _ALU,
-    "alu_b": _ALU,
-    "m_op": frozenset({"first", "mul.lo"}),
-    "load": frozenset({"none", "b32"}),
-    "store": frozenset({"none", "b32"}),
-    "atomic": frozenset({"none", "add"}),
-    "e_sel": frozenset({"R", "L"}),
+    "alu_a": QUICK | SLOW,
+    "alu_b": QUICK,
+    "m_op": frozenset(CHOICES["m_op"]),
+    "load": frozenset(CHOICES["load"]),
+    "store": frozenset(CHOICES["store"]),
+    "atomic": frozenset(CHOICES["atomic"]),
+    "e_sel": frozenset(CHOICES["e_sel"]),
     "stage_w": frozenset(CHOICES["stage_w"]),
     "cond": frozenset(CONDITIONS),
     "p_src": frozenset({"a", "b"}),
@@ -57,10 +59,10 @@ PRESENT: Final[dict[str, frozenset[str]]] = {
 COMPLETE: Final[dict[str, frozenset[str]]] = {name: frozenset(choices) for name, choices in CHOICES.items()}
 """The whole contract: what the interpreter runs."""
 
-REVISED: Final[dict[str, frozenset[str]]] = {**COMPLETE, "alu_b": QUICK}
+REVISED: Final[dict[str, frozenset[str]]] = {**COMPLETE, "alu_a": QUICK | SLOW, "alu_b": QUICK}
 """What the circuits are to implement, together with ``rules``."""
 
-ABSENT_FIELDS: Final = frozenset({"d_o", "load_wide", "store_wide", "yield", "collect_parity", "publish_parity"})
+ABSENT_FIELDS: Final = frozenset({"yield", "collect_parity", "publish_parity"})
 """Fields that must be zero in a block the circuits are to run today."""
 
 
@@ -100,6 +102,17 @@ def _old_elsewhere(f: Mapping[str, int]) -> bool:
     return bool(f.get("d_o", 0)) and (f.get("rc", 0) != f["d_o"] or _choice(f, "store") == "b64")
 
 
+def _odd_atomic(f: Mapping[str, int]) -> bool:
+    op, size = _choice(f, "atomic"), _choice(f, "store")
+    return op != "none" and (size in {"b8", "b16"} or (size == "b64" and op in {"inc", "dec"}))
+
+
+def _overwritten_compare(f: Mapping[str, int]) -> bool:
+    """B above E is read at the MEM, when the first destination has been sent."""
+    swaps = _choice(f, "atomic") == "cas" and _choice(f, "store") == "b64"
+    return bool(swaps and f.get("rb", 0)) and f.get("rb", 0) == (f.get("d_e", 0) or f.get("d_b", 0))
+
+
 _RULES: Final[tuple[tuple[Callable[[Mapping[str, int]], bool], str], ...]] = (
     (_slow_address, "load at the result of a slow operation of ALU A"),
     (_product_logic, "operation of ALU B on a product but add, sub, rsub, first and second"),
@@ -107,6 +120,8 @@ _RULES: Final[tuple[tuple[Callable[[Mapping[str, int]], bool], str], ...]] = (
     (_late_amount, "shift by a value that is loaded, computed or staged in the same block"),
     (_ballot_elsewhere, "use of a ballot but as the late result (c_sel V, alu_b second, or and with m_op first)"),
     (_old_elsewhere, "old value of an atomic but with rc = d_o and 32 bits or less"),
+    (_odd_atomic, "atomic of 8 or 16 bits, nor inc and dec of 64"),
+    (_overwritten_compare, "compare-and-swap of 64 bits whose rb is the block's first destination"),
 )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qgpu.circuit.builder import Builder
-from qgpu.circuit.ir import Expr, constant
+from qgpu.circuit.ir import Expr, constant, total
 from qgpu.circuit.word import Word
 from qgpu.isa import tokens
 from qgpu.machine.gates import any_of
@@ -19,7 +19,7 @@ from qgpu.machine.grid import Grid, grid
 from qgpu.machine.parts import Context, Datapath
 from qgpu.machine.phase import Phase, places
 from qgpu.machine.quads import Quads, quads
-from qgpu.machine.results import DATA_BITS, Form, buffer, halves, result_buffer, result_form
+from qgpu.machine.results import DATA_BITS, Form, halves, result_buffer, result_form
 from qgpu.machine.rows import Rows, rows
 
 Choice = tuple[Expr | Sequence[Expr], Word]
@@ -47,12 +47,11 @@ def values_word(register: Word, wide: Expr) -> Word:
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """What the present token completes: ``to_stores``: the first destination (or an EXEC without one); ``row``: a
-    memory row. What follows if no memory row does, at most one of: ``second`` and ``old``, further destinations;
-    ``decides``, the next quad, CTA or end."""
+    """What the present token completes: ``to_stores``: the first destination (or an EXEC without one). What follows if
+    no memory row does, at most one of: ``second`` and ``old``, further destinations; ``decides``, the next quad, CTA or
+    end."""
 
     to_stores: Expr
-    row: Expr
     second: Expr
     old: Expr
     decides: Expr
@@ -72,18 +71,19 @@ def control(b: Builder, ctx: Context, path: Datapath) -> Word:
         for name, words, mine in (("early", path.early, here.of_early), ("late", path.late, here.of_late)):
             result_buffer(b, name, execute, words, mine, select, low, high)
             forms.append(result_form(b, name, execute, words, mine, ctx.ranks))
+        row = rows(b, ctx, path, here.of_old, select, (low, high))
+        forms.append(row.old)
         # zero but for the destination that the token belongs to
-        long, mixed = ((p + q).assume(0, 1) for p, q in zip(*((f.long, f.mixed) for f in forms), strict=True))
+        long, mixed = (total(bits).assume(0, 1) for bits in zip(*((f.long, f.mixed) for f in forms), strict=True))
         shape = Form(long, mixed, forms[1].wide)
-    row = rows(b, ctx, path, buffer(b, "result.stored", execute, path.late, ctx.active))
     place = quads(b, ctx, path)
     with b.scope("next"):
         phase = here.phase
         ends = _ends(b, phase, path, shape, row)
         choices = [
             *_values(b, ctx, phase, path, shape, low, high, index),
-            *_further(ctx, path, ends, shape),
-            *_rows(b, ctx, ends, row),
+            *_further(ctx, path, ends, shape, row.old),
+            *_rows(ctx, ends, row),
             *_places(ctx, ends, place, index),
         ]
         return b.mux("code", choices)
@@ -91,24 +91,27 @@ def control(b: Builder, ctx: Context, path: Datapath) -> Word:
 
 def _ends(b: Builder, phase: Phase, path: Datapath, shape: Form, row: Rows) -> Ends:
     """Flat sums of products: what follows is told by the phase, by whether the DATA was the last of its form, and by
-    whether memory rows follow. One level, and one before for a row's end."""
+    whether memory rows follow. One level."""
     runs, long, mixed = ~path.fault, shape.long, shape.mixed
     last = ((phase.first_data, ~mixed, ~long), (phase.second_of_two, ~long), (phase.second_of_more, long),
             (phase.surely_last,))  # fmt: skip
-    row_done = any_of(b, "row.done", *((row.length[n], phase.at[n + 1]) for n in range(4)))
-    more = sum(row.next, constant(0)).assume(0, 1)
-    to_stores = any_of(b, "to.stores", (phase.bare, runs), *((phase.first, *case) for case in last))
-    alone, followed = phase.row_alone, phase.row_before_second
+    ready, more = row.ends, row.more
     return Ends(
-        to_stores,
-        b.and_("row.ends", phase.row, row_done),
-        any_of(b, "to.second", *((phase.first_of_two, *case, ~row.any) for case in last), (followed, row_done, ~more)),
-        constant(0),
+        any_of(b, "to.stores", (phase.bare, runs), *((phase.first, *case) for case in last)),
+        any_of(
+            b, "to.second", *((phase.first_of_two, *case, ~more) for case in last),
+            (phase.row_before_second, ready, ~more),
+        ),
+        any_of(
+            b, "to.old", *((phase.second_before_old, *case, more) for case in last),
+            (phase.row_before_old, ready, ~more),
+        ),
         any_of(
             b, "decides",
-            (phase.bare, runs, ~row.any),
-            *((phase.first_alone, *case, ~row.any) for case in last),
-            (alone, row_done, ~more),
+            (phase.bare, runs, ~more),
+            *((phase.first_alone, *case, ~more) for case in last),
+            (phase.row_alone, ready, ~more),
+            *((phase.second_before_old, *case, ~more) for case in last),
             *((phase.further, *case) for case in last),
             (phase.bar,),
         ),
@@ -138,32 +141,23 @@ def _values(
     ]
 
 
-def _further(ctx: Context, path: Datapath, ends: Ends, shape: Form) -> list[Choice]:
+def _further(ctx: Context, path: Datapath, ends: Ends, shape: Form, old: Form) -> list[Choice]:
     return [
         ((ctx.token.kind["EXEC"], path.fault), marker_word("FAULT", path.fault_lane + path.fault_cause)),
         (ends.second, values_word(ctx.rom["d_b"], shape.wide)),
+        (ends.old, values_word(ctx.rom["d_o"], old.wide)),
     ]
 
 
-def _rows(b: Builder, ctx: Context, ends: Ends, row: Rows) -> list[Choice]:
+def _rows(ctx: Context, ends: Ends, row: Rows) -> list[Choice]:
     """MEM markers, their rows' DATA, and READ's."""
-    at, marker, data = ctx.position, ctx.marker, ctx.token.kind["DATA"]
-    running = any_of(b, "row.longer", *((row.length[n], at[d]) for n in (1, 2, 3) for d in range(1, n + 1)))
-    on = any_of(b, "row.on", (ctx.token.kind["MEM"],), (ctx.token.kind["READ"],),
-                *((marker[kind], data, running) for kind in ("MEM", "READ")))  # fmt: skip
-    low, high = row.long
-    quarters = [
-        (b.and_("row.word0", on, at[0]), row.data[0:16]),
-        (any_of(b, "row.word1", (on, at[1], low), (on, at[1], ~low, high)), row.data[16:32]),
-        (any_of(b, "row.word2", (on, at[1], ~low, ~high), (on, at[2])), row.data[32:48]),
-        (b.and_("row.word3", on, at[3]), row.data[48:64]),
+    found: list[Choice] = [
+        (here, row.data[DATA_BITS * n : DATA_BITS * (n + 1)].zero_extend(tokens.CODE_BITS))
+        for n, here in enumerate(row.quarter)
     ]
-    done = any_of(b, "read.done", *((marker["READ"], row.length[n], at[n + 1]) for n in range(4)))
-    found: list[Choice] = [(condition, word.zero_extend(tokens.CODE_BITS)) for condition, word in quarters]
-    for i in range(4):
-        word = marker_word("MEM", Word.constant(i, 2) + row.row[i])
-        found += [((ends.to_stores, row.first[i]), word), ((ends.row, row.next[i]), word)]
-    return [*found, (done, plain("HALT"))]
+    memory = marker_word("MEM", row.lane + row.row)
+    found += [((ends.to_stores, row.more), memory), ((row.ends, ctx.marker["MEM"], row.more), memory)]
+    return [*found, ((row.ends, ctx.marker["READ"]), plain("HALT"))]
 
 
 def _places(ctx: Context, ends: Ends, place: Quads, index: Grid) -> list[Choice]:

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr
 from qgpu.circuit.word import Word
-from qgpu.machine.address import store_address
-from qgpu.machine.alu import alu_a, condition, late
-from qgpu.machine.faults import faults
-from qgpu.machine.operands import decoded, literals, operands
+from qgpu.machine import alu_a, alu_b, alu_shift
+from qgpu.machine.address import ADDRESS_BITS, store_address
+from qgpu.machine.alu_order import condition, condition_lines, order
+from qgpu.machine.faults import access_fault, first_fault, sizes
+from qgpu.machine.loads import BYTES as LOAD_BYTES
+from qgpu.machine.loads import load_value
+from qgpu.machine.operands import decoded, operands
 from qgpu.machine.parts import Context, Datapath, Writes
 from qgpu.machine.results import any_of
-from qgpu.machine.storage import load_of_lane, load_of_token, predicate, stage_registers
+from qgpu.machine.storage import load_row, predicate, stage_registers
+from qgpu.machine.stores import BYTES as STORE_BYTES
 
 
 def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
@@ -21,41 +25,49 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
     execute, rom = ctx.token.kind["EXEC"], ctx.rom
     ops = operands(b, ctx, writes)
     with b.scope("decode"):
-        a_op, b_op = decoded(b, ctx, "alu_a", (execute,)), decoded(b, ctx, "alu_b")
+        a_is, b_is = alu_a.lines(b, rom, execute), alu_b.lines(b, rom)
+        amount_is = alu_shift.amount_lines(b, rom)
         e_is, stage_is = (decoded(b, ctx, field) for field in ("e_sel", "stage_w"))
-        compares = [decoded(b, ctx, "cond", literals(rom["p_src"], k), f"cond.{k}") for k in (0, 1)]
-        loads = decoded(b, ctx, "load", (execute,))["b32"]
-        stores = decoded(b, ctx, "store", (execute,))["b32"]
+        compares = [condition_lines(b, rom, f"cond.{source}", source) for source in ("a", "b")]
+        load_is, store_is = (decoded(b, ctx, field, (execute,)) for field in ("load", "store"))
+        load_size = sizes(b, "load.size", load_is, LOAD_BYTES, rom["load_wide"][0])
+        store_size = sizes(b, "store.size", store_is, STORE_BYTES, rom["store_wide"][0])
+        takes_high = b.and_("early.high", e_is["H"], load_is["b64"])
         traps = decoded(b, ctx, "branch", (execute,))["trap"]
         staged = b.or_("stage.write", rom["stage_w"])
         stage_write, p_write = b.and_("stage.now", staged, execute), b.and_("p.now", rom["p_write"][0], execute)
-    r, s, load = [], [], []
+    r, s, load, high, orders = [], [], [], [], []
     row = Word("row", ())
+    wrong: list[list[Expr]] = [[], []]
+    misaligned: list[list[Expr]] = [[], []]
     for i in range(4):
-        result = alu_a(b, f"alu.a.lane{i}", ops.a[i], ops.bs[i], a_op)
+        orders.append(order(b, f"order.a.lane{i}", ops.a[i], ops.bs[i]))
+        result = alu_a.alu_a(b, f"alu.a.lane{i}", ops.a[i], ops.bs[i], orders[i], a_is)
         r.append(buffered(b, f"r.lane{i}", result))
         s.append(store_address(b, f"store.address.lane{i}", ops.store[i]))
-        # Four ports take four layers. Lanes 0 and 1 come first: what they load is then kept as one signal a bit; the
-        # others wait for their port, so that their address is. Neither costs depth.
-        if i == 0:
-            word, row = load_of_token(b, ctx, writes, result, loads)
-        else:
-            word = load_of_lane(b, ctx, writes, i, result if i == 1 else r[i], loads)
-        load.append(buffered(b, f"load.kept.lane{i}", word) if i == 1 else word)
+        # Four ports take four layers; the lanes whose port comes later keep their address for it
+        address = result if i < 2 else r[i]
+        lower, upper = load_row(b, ctx, writes, i, address, load_size.any)
+        row = lower + upper if i == 0 else row
+        load.append(load_value(b, f"load.lane{i}", load_is, address, lower, upper))
+        high.append(upper)
+        for n, (name, at, size) in enumerate((("load", r[i], load_size), ("store", s[i], store_size))):
+            found = access_fault(b, f"fault.{name}{i}", ctx, at, size, ctx.active[i])
+            wrong[n].append(found[0])
+            misaligned[n].append(found[1])
     with b.scope("stage"):
         data = [
             b.mux(f"data.lane{i}", [((stage_is["R"], ctx.active[i]), r[i]), ((stage_is["L"], ctx.active[i]), load[i])])
             for i in range(4)
         ]
-        for i in (2, 3):
-            load[i] = buffered(b, f"load.kept.lane{i}", load[i])
         s1, s2 = stage_registers(b, ctx, data, stage_write)
-    results, early, guard, taken, store_lane, load_lane, trap_lane = ([] for _ in range(7))
+    results, early, guard, taken, store_lane, at_fault, trap_lane = ([] for _ in range(7))
     for i in range(4):
         with b.scope(f"lane{i}"):
             m1, m2, c = ops.late[i].with_values(b, r[i], load[i], s1[i], s2[i])
-            first = condition(b, "condition.a", ops.a[i], ops.bs[i], compares[0])
-            second = condition(b, "condition.b", m1, c, compares[1])
+            first = condition(b, "condition.a", orders[i], compares[0])
+            later = order(b, "order.b", m1, c)
+            second = condition(b, "condition.b", later, compares[1])
             held, negated = predicate(b, ctx, i, (first + second).assume(0, 1), p_write), rom["g_neg"][0]
             true = ((held, ~negated), (~held, negated))
             guard.append(any_of(b, "guard", *true))
@@ -63,14 +75,23 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
             plain = b.and_("taken.plain", ~rom["g_branch"][0], active)
             taken.append((plain + b.and_("taken.guarded", rom["g_branch"][0], guard[i], active)).assume(0, 1))
             trap_lane.append(any_of(b, "traps", *_allowed(rom["g_branch"][0], wait, active, traps)))
-            store_lane.append(any_of(b, "stores", *_allowed(rom["g_store"][0], true, active, stores)))
-            load_lane.append(any_of(b, "loads", *_allowed(rom["g_load"][0], wait, active, loads)))
-            asks = (active, rom["g_sel"][0])
-            replace = any_of(b, "replace", (*asks, held, negated), (*asks, ~held, ~negated))
-            results.append(late(b, "late", m1, m2, c, b_op, (active - replace).assume(0, 1), replace))
-            early.append(b.mux("early", [((active, e_is["R"]), r[i]), ((active, e_is["L"]), load[i])]))
-    fault, cause, lane = faults(b, ctx, r, s, load_lane, store_lane, trap_lane)
-    path = Datapath(early, results, guard, taken, store_lane, [a[0:14] for a in s], fault, cause, lane, row)
+            store_lane.append(any_of(b, "stores", *_allowed(rom["g_store"][0], true, active, store_size.any)))
+            at_fault.append([
+                any_of(b, f"{name}.fault", *_allowed(rom[f"g_{name}"][0], true, wrong[n][i]))
+                for n, name in enumerate(("load", "store"))
+            ])  # fmt: skip
+            takes = alu_b.choice(b, "choice", later, b_is)
+            asks = (~takes, active, rom["g_sel"][0])
+            cases = ((takes,), (~takes, ~active), (*asks, held, negated), (*asks, ~held, ~negated))
+            replace = any_of(b, "replace", *cases)
+            amount = alu_shift.amount(b, "amount", ops.late[i].amount, amount_is)
+            results.append(alu_b.late(b, "late", m1, m2, c, ops.late[i].third, amount, b_is, replace))
+            early.append(b.mux("early", [
+                ((active, e_is["R"]), r[i]), ((active, e_is["L"]), load[i]), ((active, takes_high), high[i])
+            ]))  # fmt: skip
+    fault = first_fault(b, *zip(*at_fault, strict=True), trap_lane, [*misaligned[0], *misaligned[1]])
+    path = Datapath(early, results, guard, taken, store_lane, [a[:ADDRESS_BITS] for a in s], fault.any, fault.cause,
+                    fault.lane, row, ops.b, ops.c)  # fmt: skip
     _probes(b, path)
     return path
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
-from qgpu.circuit.ir import Expr, Port
+from qgpu.circuit.ir import Expr, Port, constant
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
 from qgpu.machine.context import row64
@@ -43,7 +43,11 @@ def grid(b: Builder, ctx: Context) -> Grid:
             for name, one, other in (("x", x, end[0:16] + end[48:64]), ("y", y, end[16:32]), ("z", z, end[32:48]))
         }
         write = Port((), (ctx.token.kind["CTA"],))
-        counted = [Field(name, w.increment(b, f"next.{name}", word)) for name, word in (("x", x), ("y", y), ("z", z))]
+        # by groups of bits, which ask less of the index than one long carry would
+        counted = [
+            Field(name, w.add(b, f"next.{name}", word, Word.constant(0, word.width), constant(1)))
+            for name, word in (("x", x), ("y", y), ("z", z))
+        ]
         present = [Field("y", y), Field("z", z), *(Field(f"same.{name}", same[name]) for name in "xy")]
         up, old = (b.memory(name, fields, write, Port(())) for name, fields in (("up", counted), ("old", present)))
         last_x, last_y = (b.and_(f"last.{k}", old[f"same.{k}"]) for k in "xy")

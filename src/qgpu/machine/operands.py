@@ -16,15 +16,21 @@ from qgpu.circuit.tables import Table
 from qgpu.circuit.word import Word
 from qgpu.isa import encoding
 from qgpu.machine.address import added_digits, chosen_digits
+from qgpu.machine.alu_shift import PRODUCTS
+from qgpu.machine.alu_terms import line
 from qgpu.machine.parts import Context, Writes
 
 
 @dataclass(frozen=True, eq=False)
 class LateOperands:
     """Operands of unit M and ALU B of one lane. ``known``: m1, m2 and c where they are registers, parameters, specials
-    or the immediate, else zero. ``m1_is``, ``m2_is``, ``c_is``: choice -> 1 if it is the operand."""
+    or the immediate, else zero; m2 is zero unless unit M multiplies, c in lanes that are not active. ``amount``: m2 where
+    unit M shifts, else zero; ``third``: register C, for funnel shifts. ``m1_is``, ``m2_is``, ``c_is``: choice -> 1 if it is the operand."""
 
     known: tuple[Word, Word, Word]
+    amount: Word
+    third: Word
+    active: Expr
     m1_is: Mapping[str, Expr]
     m2_is: Mapping[str, Expr]
     c_is: Mapping[str, Expr]
@@ -35,19 +41,21 @@ class LateOperands:
         return (
             b.mux("m1", [(_one(), m1), (self.m1_is["R"], r), (self.m1_is["L"], load), (self.m1_is["S1"], s1)]),
             b.mux("m2", [(_one(), m2), (self.m2_is["R"], r), (self.m2_is["L"], load), (self.m2_is["S2"], s2)]),
-            b.mux("c", [(_one(), c), (self.c_is["S2"], s2), (self.c_is["L"], load)]),
+            b.mux("c", [(_one(), c), ((self.active, self.c_is["S2"]), s2), ((self.active, self.c_is["L"]), load)]),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Operands:
     """``a``, ``bs``: operands of ALU A a lane, 32 bits each; ``store``: digits of the store address, before carries.
-    ``late``: of unit M and ALU B, a lane."""
+    ``late``: of unit M and ALU B, a lane. ``b``, ``c``: what ports B and C read."""
 
     a: Sequence[Word]
     bs: Sequence[Word]
     store: Sequence[Sequence[Expr]]
     late: Sequence[LateOperands]
+    b: Sequence[Word]
+    c: Sequence[Word]
 
 
 def literals(word: Word, value: int) -> list[Expr]:
@@ -63,11 +71,13 @@ def decoded(b: Builder, ctx: Context, field: str, enable: Sequence[Expr] = (), n
 
 
 def register_ports(b: Builder, ctx: Context, writes: Writes) -> dict[str, list[Word]]:
-    """What ports A, B and C read, a word a lane: 512 rows a lane (quad, register), four banks each."""
+    """What ports A, B and C read, a word a lane: 512 rows a lane (quad, register), four banks each. C is read at EXEC
+    only, so that a lane's old value can take its place after it."""
     ports: dict[str, list[Word]] = {"A": [], "B": [], "C": []}
     for lane in range(4):
         write = w.Access(writes.register + writes.quad, (writes.enable[lane],))
-        reads = [w.Access(ctx.rom[field] + ctx.exec_quad) for field in ("ra", "rb", "rc")]
+        when = {"rc": (ctx.token.kind["EXEC"],)}
+        reads = [w.Access(ctx.rom[field] + ctx.exec_quad, when.get(field, ())) for field in ("ra", "rb", "rc")]
         found = w.register_file(b, f"registers.lane{lane}", [Field("word", writes.values[lane])], write, reads)
         for port, read in zip(ports, found, strict=True):
             ports[port].append(read["word"])
@@ -177,32 +187,34 @@ def operands(b: Builder, ctx: Context, writes: Writes) -> Operands:
                 bs.append(b.mux("b", [*shifted, (_one(), b_common)]))
                 choices = [(base_is["A"], own[0]), (base_is["B"], own[1]), (offset_is["BS"], bs[-1])]
                 store.append(added_digits(chosen_digits(b, "store", choices), store_common))
-        return Operands(a, bs, store, _late(b, ctx, ports, x, q, imm))
+        late = _late(b, ctx, ports, x, q, imm)
+        return Operands(a, bs, store, late, ports["B"], [one.third for one in late])
 
 
 def _late(
     b: Builder, ctx: Context, ports: Mapping[str, Sequence[Word]], x: Sequence[Word], q: Word, imm: Word
 ) -> list[LateOperands]:
-    """Where unit M passes its first operand on, the second one is the number one."""
-    first = w.is_constant(b, "m.first", ctx.rom["m_op"], encoding.CHOICES["m_op"].index("first"))
     m1_is, c_is = decoded(b, ctx, "m1_sel"), decoded(b, ctx, "c_sel")
-    m2_is = decoded(b, ctx, "m2_sel", _multiplies(ctx))
+    ops = encoding.CHOICES["m_op"]
+    multiplies = line(b, ctx.rom, "m.multiplies", {"m_op": PRODUCTS})
+    shifts = line(b, ctx.rom, "m.shifts", {"m_op": [op for op in ops if op not in (*PRODUCTS, "first")]})
+    m2_is = {name: b.and_(f"m2.{name}", hot, multiplies) for name, hot in decoded(b, ctx, "m2_sel").items()}
+    by_is = {name: b.and_(f"by.{name}", *literals(ctx.rom["m2_sel"], encoding.CHOICES["m2_sel"].index(name)), shifts)
+             for name in ("B", "I", "Q", "A")}  # fmt: skip
     found = []
     for lane in range(4):
         ra, rb, rc = (ports[port][lane] for port in "ABC")
         with b.scope(f"lane{lane}.known"):
             m1 = b.mux("m1", [(m1_is["A"], ra), (m1_is["B"], rb), (m1_is["Q"], q)])
-            m2_choices = [(m2_is["B"], rb), (m2_is["I"], imm), (m2_is["Q"], q), (m2_is["A"], ra)]
-            m2 = b.mux("m2", [*m2_choices, (first, Word.constant(1, 32))])
-            c = b.mux("c", [(c_is["C"], rc), (c_is["X"], x[lane]), (c_is["I"], imm), (c_is["Q"], q)])
-        found.append(LateOperands((m1, m2, c), m1_is, m2_is, c_is))
+            early = (("B", rb), ("I", imm), ("Q", q), ("A", ra))
+            m2 = b.mux("m2", [(m2_is[name], word) for name, word in early])
+            amount = b.mux("amount", [(by_is[name], word) for name, word in early])
+            active = ctx.active[lane]
+            third = Word("third", tuple(b.buffer(f"third.bit{i}", bit) for i, bit in enumerate(rc)))
+            sources = (("C", rc), ("X", x[lane]), ("I", imm), ("Q", q))
+            c = b.mux("c", [((active, c_is[name]), word) for name, word in sources])
+        found.append(LateOperands((m1, m2, c), amount, third, active, m1_is, m2_is, c_is))
     return found
-
-
-def _multiplies(ctx: Context) -> tuple[Expr, ...]:
-    """1 where unit M multiplies: the only operation besides ``first``."""
-    assert encoding.CHOICES["m_op"][:2] == ("first", "mul.lo")
-    return (ctx.rom["m_op"][0],)
 
 
 def _one() -> Expr:

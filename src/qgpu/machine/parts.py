@@ -96,7 +96,8 @@ class Datapath:
     ``taken[lane]``: the branch field's action holds for an active lane (active, and guard true or not asked for);
     ``store_lane[lane]``: the lane stores or does an atomic; ``store_address[lane]`` (14); ``fault``: 1 if the block
     faults, with ``fault_cause`` (4) and ``fault_lane`` (2), already by priority. At MEM and READ: ``row`` (64 bits) is
-    the memory row the token names, before anything this token writes."""
+    the memory row the token names, before anything this token writes. ``b[lane]``, ``c[lane]`` (32): registers of ports
+    B and C, the latter at EXEC only, else zero."""
 
     early: Sequence[Word]
     late: Sequence[Word]
@@ -108,3 +109,5 @@ class Datapath:
     fault_cause: Word
     fault_lane: Word
     row: Word
+    b: Sequence[Word]
+    c: Sequence[Word]

@@ -21,8 +21,9 @@ class Phase:
     values are. ``first_data``, ``second_of_two``, ``second_of_more``: first and second DATA of a destination in a short
     form, for a mask of two lanes and for others; ``surely_last``: the last DATA, whatever the values are.
     ``first``: a DATA of the first destination, ``first_alone`` if there is no second one, else ``first_of_two``;
-    ``further``: a DATA of another destination. ``row``: a DATA of MEM, ``row_alone`` if no destination follows,
-    ``row_before_second`` if the second one does. ``bar``: BAR.
+    ``further``: a DATA of the last destination that the block can have, but not its first; ``second_before_old``: of
+    the second one, if an old value may follow. At MEM and its DATA: ``row_alone`` if no destination follows the rows,
+    ``row_before_second``, ``row_before_old`` if one does. ``bar``: BAR.
 
     ``first_register``: of the first destination. ``at``: see Context.
     """
@@ -40,9 +41,10 @@ class Phase:
     first_alone: Expr
     first_of_two: Expr
     further: Expr
-    row: Expr
+    second_before_old: Expr
     row_alone: Expr
     row_before_second: Expr
+    row_before_old: Expr
     bar: Expr
     first_register: Word
     at: Bits
@@ -51,10 +53,11 @@ class Phase:
 @dataclass(frozen=True, eq=False)
 class Places:
     """``of_early``, ``of_late``: the present token is an EXEC whose first destination is the early or the late one, or
-    a marker or DATA that belongs to it."""
+    a marker or DATA that belongs to it; ``of_old``: a marker or DATA of an atomic's old value."""
 
     of_early: Expr
     of_late: Expr
+    of_old: Expr
     phase: Phase
 
 
@@ -67,11 +70,12 @@ def places(b: Builder, ctx: Context) -> Places:
         named = (marker["VAL"] + marker["VALW"]).assume(0, 1)
         is_ = {
             name: b.and_(f"is.{name}", named, w.equal(b, f"register.{name}", ctx.register, rom[field]))
-            for name, field in (("early", "d_e"), ("late", "d_b"))
+            for name, field in (("early", "d_e"), ("late", "d_b"), ("old", "d_o"))
         }
         of_early = (is_["early"] + b.and_("exec.early", marker["EXEC"], early)).assume(0, 1)
         of_late = (is_["late"] + b.and_("exec.late", marker["EXEC"], ~early, late)).assume(0, 1)
         second = b.and_("two", early, late)
+        returns = b.and_("returns", *(b.or_(f"has.{field}", rom[field]) for field in ("d_o", "atomic", "store")))
         many = (ranks.three + ranks.four).assume(0, 1)
         short = ((marker["EXEC"],), (marker["VAL"],))
 
@@ -103,12 +107,19 @@ def places(b: Builder, ctx: Context) -> Places:
             first=any_of(b, "first", (exec_data,), *wide_first),
             first_alone=any_of(b, "first.alone", (exec_data, ~second), *((*case, ~second) for case in wide_first)),
             first_of_two=any_of(b, "first.of.two", (exec_data, second), *((*case, second) for case in wide_first)),
-            further=any_of(b, "further", (marker["VAL"], data), (is_["late"], wide, data, early)),
-            row=b.and_("row", marker["MEM"], data),
-            row_alone=b.and_("row.alone", marker["MEM"], data, ~second),
-            row_before_second=b.and_("row.before.second", marker["MEM"], data, second),
+            further=any_of(
+                b, "further", (marker["VAL"], data, ~is_["late"]), (marker["VAL"], data, is_["late"], ~returns),
+                (is_["late"], wide, data, early, ~returns), (is_["old"], wide, data),
+            ),
+            second_before_old=any_of(
+                b, "second.before.old", (marker["VAL"], data, is_["late"], returns),
+                (is_["late"], wide, data, early, returns),
+            ),
+            row_alone=b.and_("row.alone", marker["MEM"], ~second, ~returns),
+            row_before_second=b.and_("row.before.second", marker["MEM"], second),
+            row_before_old=b.and_("row.before.old", marker["MEM"], ~second, returns),
             bar=t["BAR"],
             first_register=b.mux("first.register", [(early, rom["d_e"]), (~early, rom["d_b"])]),
             at=at,
         )  # fmt: skip
-        return Places(of_early, of_late, phase)
+        return Places(of_early, of_late, is_["old"], phase)

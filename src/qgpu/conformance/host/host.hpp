@@ -14,6 +14,7 @@
 #define __align__(n) __attribute__((aligned(n)))
 #define __restrict__
 // One copy for all fibres of a CTA; its bytes are spoiled before each CTA, since CUDA promises nothing of them.
+// What is declared extern, of a size that the launch tells, is a pointer into a place of its own (DYNAMIC_SHARED).
 #define __shared__ static __attribute__((used, section("qgpu_shared")))
 
 typedef unsigned char uchar;
@@ -123,6 +124,53 @@ static inline unsigned __funnelshift_lc(unsigned lo, unsigned hi, unsigned s) {
 static inline unsigned __funnelshift_rc(unsigned lo, unsigned hi, unsigned s) {
   return s >= 32 ? hi : __funnelshift_r(lo, hi, s);
 }
+static inline unsigned __fns(unsigned mask, unsigned base, int offset) {
+  int ones = 0;
+  for (int i = (int)base; i >= 0 && i < 32; i += offset < 0 ? -1 : 1) {
+    ones += mask >> i & 1;
+    if (offset == 0) return mask >> i & 1 ? base : ~0u;
+    if (ones == (offset < 0 ? -offset : offset)) return (unsigned)i;
+  }
+  return ~0u;
+}
+
+// Functions on the bytes or halves of a word: x and y are two parts, read as T.
+template <typename T, typename F> static inline unsigned by_parts(unsigned a, unsigned b, F f) {
+  unsigned result = 0, bits = 8 * sizeof(T), ones = (1u << bits) - 1;
+  for (unsigned i = 0; i < 32; i += bits) result |= ((unsigned)f((int)(T)(a >> i & ones), (int)(T)(b >> i & ones)) & ones) << i;
+  return result;
+}
+#define __HOST_PARTS__(name, T, expression) \
+  static inline unsigned name(unsigned a, unsigned b) { \
+    return by_parts<T>(a, b, [](int x, int y) { return expression; }); \
+  }
+__HOST_PARTS__(__vadd4, unsigned char, x + y)
+__HOST_PARTS__(__vsub2, unsigned short, x - y)
+__HOST_PARTS__(__vaddss2, short, x + y > 32767 ? 32767 : x + y < -32768 ? -32768 : x + y)
+__HOST_PARTS__(__vsubus4, unsigned char, x < y ? 0 : x - y)
+__HOST_PARTS__(__vmins2, short, x < y ? x : y)
+__HOST_PARTS__(__vmaxu4, unsigned char, x > y ? x : y)
+__HOST_PARTS__(__vabsdiffu4, unsigned char, x < y ? y - x : x - y)
+__HOST_PARTS__(__vavgu4, unsigned char, (x + y + 1) / 2)
+__HOST_PARTS__(__vhaddu4, unsigned char, (x + y) / 2)
+__HOST_PARTS__(__vcmpgts4, signed char, x > y ? 255 : 0)
+__HOST_PARTS__(__vseteq2, unsigned short, x == y)
+static inline unsigned __vsadu4(unsigned a, unsigned b) {
+  unsigned parts = __vabsdiffu4(a, b);
+  return (parts & 255) + (parts >> 8 & 255) + (parts >> 16 & 255) + (parts >> 24);
+}
+// Products of the bytes of b with bytes (dp4a) or halves (dp2a) of a, added to c.
+template <typename A, typename B> static inline unsigned products(unsigned a, unsigned b, unsigned c, int from, int count) {
+  for (int i = 0; i < count; i++)
+    c += (unsigned)((int)(A)(a >> i * 8 * (int)sizeof(A)) * (int)(B)(b >> 8 * (from + i)));
+  return c;
+}
+#define __HOST_DOT__(name, from, count, S, U) \
+  static inline int name(int a, int b, int c) { return (int)products<S, signed char>(a, b, c, from, count); } \
+  static inline unsigned name(unsigned a, unsigned b, unsigned c) { return products<U, unsigned char>(a, b, c, from, count); }
+__HOST_DOT__(__dp4a, 0, 4, signed char, unsigned char)
+__HOST_DOT__(__dp2a_lo, 0, 2, short, unsigned short)
+__HOST_DOT__(__dp2a_hi, 2, 2, short, unsigned short)
 [[noreturn]] static inline void __trap() { host::trap(); }
 template <typename T> static inline T __ldg(const T* p) { return *p; }
 

@@ -12,6 +12,13 @@ typedef unsigned u32;
 typedef long long s64;
 typedef unsigned long long u64;
 
+// Shared memory of a size that the launch tells.
+#ifdef __CUDA_ARCH__
+#define DYNAMIC_SHARED(T, name) extern __shared__ T name[]
+#else
+#define DYNAMIC_SHARED(T, name) __shared__ T name[4096 / sizeof(T)]
+#endif
+
 #ifdef __CUDA_ARCH__
 
 #define PTX1(name, R, r, A, a, text) \

@@ -1,0 +1,1 @@
+// In cooperative_groups.h.
