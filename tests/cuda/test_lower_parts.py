@@ -36,7 +36,7 @@ __global__ void k(int* a, short* b, long long* c, int n) {
 """
 
 
-def test_everything_refused_is_told_at_once_with_its_line():
+def test_everything_refused_is_told_at_once_with_its_line(small_machine):
     with pytest.raises(UnsupportedError) as caught:
         compile_source(REFUSED, "bad.cu")
     text = str(caught.value)
