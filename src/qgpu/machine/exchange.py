@@ -1,4 +1,4 @@
-"""The exchange: shuffles, whose words a gather's DATA (or a register) brings early, and ballots, whose votes are guards.
+"""The exchange: shuffles, of words that a gather's DATA (or a register) brings early, and ballots, of guards.
 
 A shuffle's source is found in two levels from its operand BS. Modes that compare only with bits of BS (idx, bfly) are
 judged with the choice itself; up and down, whose sums are made first, bring their verdict along.

@@ -72,7 +72,8 @@ def _exited(
             one = Word("one", (constant(1),))
             fields.append(Field(f"quad{k}", one, where=flow.here[k]))
             for number, gather in enumerate(gathers):
-                fields.append(Field(f"gather{number}.quad{k}", one, select=gather.missing[4 * k + i], where=flow.here[k]))
+                missing = gather.missing[4 * k + i]
+                fields.append(Field(f"gather{number}.quad{k}", one, select=missing, where=flow.here[k]))
                 into[fields[-1].name] = gone[number]
         write = Port(ctx.exec_quad.bits, (ctx.token.kind["EXEC"], ctx.active[i], leaves[i]))
         read = Port(ctx.exec_quad[3:5].bits)

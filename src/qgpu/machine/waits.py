@@ -22,6 +22,7 @@ from qgpu.machine.operands import literals
 from qgpu.machine.parts import Bits, Context
 from qgpu.machine.warp import LANES, PAIRS, QUADS, Flow, Gather, Go, Waits, lead
 
+
 @dataclass(frozen=True, eq=False)
 class _View:
     """What the warp's lanes wait at: ``high``, ``low`` digits of the block, both 0 if a lane does not; ``waits``."""
@@ -67,7 +68,8 @@ def waits(b: Builder, ctx: Context, flow: Flow, masks: Sequence[Word]) -> Waits:
         ]
         union = Word("union", tuple(b.lookup(f"union{j}", n, lambda n: int(n > 0)) for j, n in enumerate(publishers)))
         takes, missing = b.bus_word("last.takes", LANES), b.bus_word("last.misses", LANES)
-        _gated(b, "last.members", union, (write, Port(warp.bits)), (there, takes.bits), (_but(exists, there), missing.bits))
+        reads = (there, takes.bits), (_but(exists, there), missing.bits)
+        _gated(b, "last.members", union, (write, Port(warp.bits)), *reads)
         # the sweep that goes on: lanes of higher quads at this block, in the members of this collect
         swept, members = _members(b, ctx, flow, masks, view)
         more = [b.lookup(f"sweep.in{k}", total(swept[4 * k : 4 * k + 4]), lambda n: int(n > 0)) for k in range(QUADS)]
@@ -85,7 +87,8 @@ def waits(b: Builder, ctx: Context, flow: Flow, masks: Sequence[Word]) -> Waits:
         quad = w.encode("last.quad", [w.merge(p, q) for p, q in zip(goes_on, starts, strict=True)]) + warp
         pc = b.mux("last.pc", [(sweeps, ctx.exec_block), (~sweeps, block)])
         go = _go(b, ctx, "last", quad, Word("lanes", tuple(lanes)), pc)
-        last = Gather(go, b.buffer("last.some", w.merge(*starts)), missing.bits, b.buffer("last.missing", total(missing)))
+        starts_some, count = b.buffer("last.some", w.merge(*starts)), b.buffer("last.missing", total(missing))
+        last = Gather(go, starts_some, missing.bits, count)
         any_waits = b.or_("any", *view.waits)
         first = _first(b, ctx, flow, masks, view, exists)
         return Waits(sweeps, last, first, any_waits, _voters(b, flow, members, exists))

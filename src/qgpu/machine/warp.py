@@ -73,9 +73,9 @@ class Waits:
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """After the last EXEC. ``live``, ``runs``: which lanes of its quad are live and runnable; ``pcs``:
-    their PCs (at a MASK, those of the quad it names). ``exited``: which lanes of the warp have exited. ``goes_last``, ``may_first``: ``waits.last.go`` is next;
-    ``waits.first.go`` is, if nothing runs."""
+    """After the last EXEC. ``live``, ``runs``: which lanes of its quad are live and runnable; ``pcs`` (8 each): their
+    PCs (at a MASK, those of the quad that it names). ``exited``: which lanes of the warp have exited. ``goes_last``:
+    ``waits.last.go`` is next; ``may_first``: ``waits.first.go`` is, if nothing of the warp runs."""
 
     live: Bits
     runs: Bits
