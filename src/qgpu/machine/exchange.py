@@ -6,7 +6,7 @@ judged with the choice itself; up and down, whose sums are made first, bring the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
@@ -20,7 +20,7 @@ from qgpu.machine.parts import Bits, Context, Writes
 from qgpu.machine.warp import LANES, QUADS, Flow
 
 BITS = 5
-BAD = 32  # more than any difference of lanes
+FREE = 31  # no limit: as far as any lane is from another
 MODES = ("shfl.idx", "shfl.up", "shfl.down", "shfl.bfly")
 
 
@@ -58,46 +58,47 @@ def shuffles(
 
 
 def _source(b: Builder, ctx: Context, is_: dict[str, Expr], lane: int, distance: Word) -> tuple[Word, Expr]:
-    """(source lane of the warp, in range). Two levels."""
+    """(source lane of the warp, in range). Two levels from the distance."""
     own = Word.constant(lane, 2) + ctx.exec_quad[0:3]
     clamp, segment = ctx.rom["imm"][0:BITS], ctx.rom["imm"][8 : 8 + BITS]
     idx, up, down, bfly = (is_[mode] for mode in MODES)
-    plain = (idx + bfly).assume(0, 1)
     last = Word("last", tuple(
         any_of(b, f"last{i}", (own[i], segment[i]), (clamp[i], ~segment[i])) for i in range(BITS)
     ))  # fmt: skip
-    # up and down bring their own verdict: for them every source is far enough from the last lane
-    limit = Word("limit", tuple(
-        any_of(b, f"limit{i}", (plain, own[i], segment[i]), (plain, clamp[i], ~segment[i]), (up,), (down,))
-        for i in range(BITS)
-    ))  # fmt: skip
-    lower, upper = own.value - distance.value, own.value + distance.value
-    candidate = []
+    # how far up or down may go, and the last lane for idx and bfly; no limit for the other two modes
+    moves, stays, free = (up + down).assume(0, 1), (idx + bfly).assume(0, 1), Word.constant(FREE, BITS)
+    to = b.mux("to", [(up, own), (down, last), (stays, free)])
+    reach = to.value - b.mux("from", [(up, last), (down, own)]).value
+    limit = b.mux("limit", [(stays, last), (moves, free)]).value
+    plain, moved = [], []
     for i in range(BITS):
-        terms: list[tuple[Expr, Table]] = [
-            (total([idx, own[i], segment[i]]), equals(3)),
-            (total([idx, distance[i], ~segment[i]]), equals(3)),
-            (total([bfly, own[i], ~distance[i]]), equals(3)),
-            (total([bfly, ~own[i], distance[i]]), equals(3)),
-            *b.gated(up, lower, lambda n, i=i: n >> i & 1),  # type: ignore[misc]
-            *b.gated(down, upper, lambda n, i=i: n >> i & 1),  # type: ignore[misc]
-        ]
-        candidate.append(b.sum_of(f"candidate{i}", terms, 0, 1))
-    beyond = [*b.gated(up, lower - last.value, _negative), *b.gated(down, last.value - upper, _negative)]
-    bad = b.sum_of("bad", beyond, 0, 1)
-    room = limit.value - Word("candidate", tuple(candidate)).value - bad * BAD
+        plain.append(any_of(
+            b, f"plain{i}", (idx, own[i], segment[i]), (idx, distance[i], ~segment[i]), (bfly, own[i], ~distance[i]),
+            (bfly, ~own[i], distance[i]),
+        ))  # fmt: skip
+        low, far = own[0 : i + 1].value, distance[0 : i + 1].value
+        carried = [*b.gated(up, low - far, _bit(i)), *b.gated(down, low + far, _bit(i))]
+        moved.append(b.sum_of(f"moved{i}", carried, 0, 1))
+    bad = b.lookup("bad", reach - distance.value, lambda n: int(n < 0))
+    room = limit - Word("plain", tuple(plain)).value
     source = [
         b.sum_of(f"source{i}", [
-            *b.gated(candidate[i], room, lambda n: int(n >= 0)), *b.gated(own[i], room, _negative)
+            _at_least_0(room, plain[i]), _at_least_0(-1 - room, own[i]),
+            (moved[i] - bad, equals(1)), (own[i] + bad, equals(2)),
         ], 0, 1)
         for i in range(BITS)
     ]  # fmt: skip
-    shuffled = b.or_("shuffled", plain, up, down)
-    return Word("source", tuple(source)), b.sum_of("inside", b.gated(shuffled, room, lambda n: int(n >= 0)), 0, 1)
+    inside = b.sum_of("inside", [_at_least_0(room, stays), (moves - bad, equals(1))], 0, 1)
+    return Word("source", tuple(source)), inside
 
 
-def _negative(n: int) -> int:
-    return int(n < 0)
+def _bit(place: int) -> Callable[[int], int]:
+    return lambda n: n >> place & 1
+
+
+def _at_least_0(number: Expr, condition: Expr) -> tuple[Expr, Table]:
+    """The term of a sum that is 1 if the condition is, and the number is not negative."""
+    return number + (condition - 1) * (number.hi + 1), lambda n: int(n >= 0)
 
 
 def ballot(b: Builder, ctx: Context, flow: Flow, votes: Bits, voters: Bits, exited: Bits) -> Word:

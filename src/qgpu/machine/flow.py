@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
+from qgpu.circuit.word import Word
 from qgpu.isa import encoding
 from qgpu.machine.gates import any_of
 from qgpu.machine.operands import literals
@@ -21,7 +22,8 @@ def flow(b: Builder, ctx: Context) -> Flow:
     asked, negated = rom["g_branch"][0], rom["g_neg"][0]
     with b.scope("flow"):
         is_ = {name: literals(rom["branch"], number) for number, name in enumerate(encoding.CHOICES["branch"])}
-        following = w.increment(b, "following", ctx.exec_block)
+        counted = w.increment(b, "counted", ctx.exec_block)
+        following = Word("following", tuple(b.buffer(f"following{i}", bit) for i, bit in enumerate(counted)))
         true = [((~asked,), (asked, negated)), ((~asked,), (asked, ~negated))]  # by what the predicate is
         jumps = [any_of(b, f"jumps{k}", *((*is_["bra"], *case) for case in true[k])) for k in range(2)]
         leaves = [any_of(b, f"leaves{k}", *((*is_["exit"], *case) for case in true[k])) for k in range(2)]

@@ -13,8 +13,9 @@ from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr, total
 from qgpu.circuit.word import Word
+from qgpu.machine.pairs import leads, pair
 from qgpu.machine.parts import Bits, Context
-from qgpu.machine.warp import PAIRS, Lanes, lead
+from qgpu.machine.warp import Lanes
 
 FAR = 15  # pushes a comparison of two lanes, -7..7, past zero
 
@@ -69,14 +70,11 @@ def group(b: Builder, ctx: Context, lanes: Lanes, yields: Expr, stuck: Expr) -> 
             for i in range(4)
         ]  # fmt: skip
         mask = [w.merge(p, q) for p, q in zip(among, along, strict=True)]
-        number = Word("among", tuple(among)).value * 4 + ctx.leader.value
-        kept = b.lookup_word("leads", number, lambda n: lead(n // 4, n % 4), 2)
-        leads = [w.merge(bit, *(chosen[i] for i in range(4) if i >> place & 1)) for place, bit in enumerate(kept)]
-        lanes_value = total(bit * (1 << i) for i, bit in enumerate(mask))
-        key = lanes_value * 4 + leads[0] + leads[1] * 2
-        pair = b.lookup_word("pair", key, lambda n: PAIRS.get(n, 0), 5)
-        differs = b.lookup("masks", lanes_value - Word("active", tuple(ctx.active)).value, lambda n: int(n != 0))
-        return Group(pair, differs, [w.merge(p, q) for p, q in zip(speaks, chosen, strict=True)])
+        lead = [w.merge(p, q) for p, q in zip(leads(b, "leads", among, ctx.leader), chosen, strict=True)]
+        number = Word("mask", tuple(mask)).value
+        differs = b.lookup("masks", number - Word("active", tuple(ctx.active)).value, lambda n: int(n != 0))
+        speaks = [w.merge(p, q) for p, q in zip(speaks, chosen, strict=True)]
+        return Group(pair(b, "pair", mask, lead), differs, speaks)
 
 
 def _others(lane: int) -> list[int]:

@@ -19,13 +19,13 @@ from qgpu.circuit.ir import Expr, Port, constant, total
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
 from qgpu.isa import tokens
+from qgpu.machine.gates import any_of
 from qgpu.machine.group import group
 from qgpu.machine.operands import literals
 from qgpu.machine.parts import Bits, Context, Datapath
 from qgpu.machine.warp import Flow, Go
 
 COUNT, WARP = tokens.QUADS, tokens.QUADS_PER_WARP
-MANY = 40  # more than there are quads
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +65,7 @@ def quads(b: Builder, ctx: Context, path: Datapath) -> Quads:
         ])  # fmt: skip
         event = _event(b, ctx, flow, path.taken)
         summary = _summary(b, ctx, lanes.live, lanes.runs)
-        target = w.encode("target", _next(b, ctx, summary.runs, event))
-        quad = Word("quad", tuple(b.buffer(f"quad{i}", bit) for i, bit in enumerate(target)))
+        quad = _next(b, ctx, summary.runs, event)
         kept = b.memory(
             "groups", [Field("pc", pc), Field("pair", found.pair), Field("masks", Word("masks", (found.masks,)))],
             Port(ctx.exec_quad.bits, (execute,)), Port(quad.bits), wipe=ctx.start,
@@ -76,20 +75,20 @@ def quads(b: Builder, ctx: Context, path: Datapath) -> Quads:
                 "barred", [Field("it", Word("it", (constant(1),)))], Port((), (execute, flow.blocks)), Port(()),
                 wipe=(ctx.start + ctx.token.kind["BAR"]).assume(0, 1),
             )["it"][0]  # fmt: skip
-            sweep, first = ~lanes.goes_last, waits.any
-            none, alone = -summary.count, -summary.mates
-            goes_on = [
-                (total([sweep, ~first]) * MANY + summary.count, lambda n: int(n > 2 * MANY)),
-                (total([sweep, first]) * MANY + summary.mates, lambda n: int(n > 2 * MANY)),
-            ]
+            some = b.lookup("some", summary.count, lambda n: int(n > 0))
+            mates = b.lookup("mates", summary.mates, lambda n: int(n > 0))
+            rest, waiting = ~lanes.goes_last, waits.any
             goes = [
                 (lanes.goes_last, waits.last.go),
-                (b.lookup("first", total([sweep, first, lanes.may_first, alone]), {3: 1}), waits.first.go),
-                (b.sum_of("group", goes_on, 0, 1), Go(quad, kept["pc"], kept["pair"], kept["masks"][0])),
+                (b.and_("first", rest, waiting, ~mates, lanes.may_first), waits.first.go),
+                (
+                    any_of(b, "group", (rest, waiting, mates), (rest, ~waiting, some)),
+                    Go(quad, kept["pc"], kept["pair"], kept["masks"][0]),
+                ),
             ]
-            over = b.lookup("over", total([sweep, ~first, ~barred, none]), {3: 1})
-            barrier = b.lookup("barrier", total([sweep, ~first, barred, none]), {3: 1})
-            deadlock = b.lookup("deadlock", total([sweep, first, ~lanes.may_first, alone]), {3: 1})
+            over = b.and_("over", rest, ~waiting, ~some, ~barred)
+            barrier = b.and_("barrier", rest, ~waiting, ~some, barred)
+            deadlock = b.and_("deadlock", rest, waiting, ~mates, ~lanes.may_first)
         return Quads(goes, over, barrier, deadlock, pc)
 
 
@@ -130,15 +129,29 @@ def _summary(b: Builder, ctx: Context, live: Bits, runs: Bits) -> _Summary:
     return _Summary(run, counts["exist"] - counts["still"], mates["exist"] - mates["still"])
 
 
-def _next(b: Builder, ctx: Context, runs: Bits, event: Expr) -> list[Expr]:
-    """One-hot: the first runnable quad of rule 5: after the last EXEC's, or, without an event, from it on."""
-    quad, upper, target = ctx.exec_quad, [], []
-    for j in range(COUNT):
-        beyond = runs[j] * COUNT - quad.value + (j - 1)
-        own = total([runs[j], *literals(quad, j), ~event])
-        upper.append(b.sum_of(f"upper{j}", [(beyond, lambda n: int(n >= COUNT)), (own, {7: 1})], 0, 1))
-    for j in range(COUNT):
-        here = total([upper[j], *(~bit for bit in upper[:j])])
-        wrapped = total([runs[j], *(~bit for bit in runs[:j]), *(~bit for bit in upper)])
-        target.append(b.sum_of(f"target{j}", [(here, {j + 1: 1}), (wrapped, {j + 1 + COUNT: 1})], 0, 1))
-    return target
+def _next(b: Builder, ctx: Context, runs: Bits, event: Expr) -> Word:
+    """The first runnable quad of rule 5: after the last EXEC's, or, without an event, from it on. Three levels."""
+    quad, warp = ctx.exec_quad, ctx.exec_quad[3:5]
+    warps = [constant(0), *(b.lookup(f"warp.below{k}", warp.value, lambda n, k=k: int(n < k)) for k in range(1, 4))]  # type: ignore[misc]
+    mates = [b.lookup(f"mate.below{k}", quad[0:3].value, lambda n, k=k: int(n < k)) for k in range(WARP)]  # type: ignore[misc]
+    able = [b.buffer(f"able{j}", bit) for j, bit in enumerate(runs)]
+    upper = [
+        any_of(
+            b, f"upper{j}", (runs[j], warps[j // WARP]),
+            (runs[j], *literals(warp, j // WARP), mates[j % WARP]),
+            (runs[j], *literals(quad, j), ~event),
+        )
+        for j in range(COUNT)
+    ]  # fmt: skip
+    some = b.or_("upper.some", *upper)
+    first = [_lowest(b, name, bits) for name, bits in (("upper.first", upper), ("able.first", able))]
+    return b.mux("quad", [(constant(1), first[0]), (~some, first[1])])
+
+
+def _lowest(b: Builder, name: str, bits: Bits) -> Word:
+    """The number of the lowest bit that is 1; 0 of none. One level, a neuron a bit."""
+    alone = [(total([bit, *(~lower for lower in bits[:j])]), {j + 1: 1}) for j, bit in enumerate(bits)]
+    width = (len(bits) - 1).bit_length()
+    terms = {f"{name}.bit{t}": [term for j, term in enumerate(alone) if j >> t & 1] for t in range(width)}
+    made = b.sums(terms, {key: (0, 1) for key in terms})
+    return Word(b.path(name), tuple(made.values()))

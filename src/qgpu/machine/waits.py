@@ -19,8 +19,9 @@ from qgpu.circuit.ir import Expr, Port, constant, total
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
 from qgpu.machine.operands import literals
+from qgpu.machine.pairs import leads, pair
 from qgpu.machine.parts import Bits, Context
-from qgpu.machine.warp import LANES, PAIRS, QUADS, Flow, Gather, Go, Waits, lead
+from qgpu.machine.warp import LANES, QUADS, Flow, Gather, Go, Waits
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ def waits(b: Builder, ctx: Context, flow: Flow, masks: Sequence[Word]) -> Waits:
         ]
         union = Word("union", tuple(b.lookup(f"union{j}", n, lambda n: int(n > 0)) for j, n in enumerate(publishers)))
         takes, missing = b.bus_word("last.takes", LANES), b.bus_word("last.misses", LANES)
-        reads = (there, takes.bits), (_but(exists, there), missing.bits)
+        reads = (there, takes.bits), (_but(b, "last.absent", exists, there), missing.bits)
         _gated(b, "last.members", union, (write, Port(warp.bits)), *reads)
         # the sweep that goes on: lanes of higher quads at this block, in the members of this collect
         swept, members = _members(b, ctx, flow, masks, view)
@@ -127,9 +128,9 @@ def _view(b: Builder, ctx: Context, flow: Flow) -> _View:
     return _View(high, low, [b.lookup(f"waits{j}", high[j] + low[j], lambda n: int(n > 0)) for j in range(LANES)])
 
 
-def _but(exists: Word, there: Bits) -> list[Expr]:
-    """Lanes that exist and are not there (those that are there exist)."""
-    return [(p - q).assume(0, 1) for p, q in zip(exists, there, strict=True)]
+def _but(b: Builder, name: str, exists: Word, there: Bits) -> list[Expr]:
+    """Lanes that exist and are not there."""
+    return [b.and_(f"{name}{j}", bit, ~there[j]) for j, bit in enumerate(exists)]
 
 
 def _gated(
@@ -185,12 +186,13 @@ def _first(
         mine = [w.merge(*first[4 * k : 4 * k + 4]) for k in range(QUADS)]
         takes = [b.lookup(f"takes{j}", view.waits[j] - far[j] + mine[j // 4], {2: 1}) for j in range(LANES)]
         quad = w.encode("quad", mine) + warp
-        lanes, missing = b.bus_word("lanes", 4), b.bus_word("misses", LANES)
+        taken, missing = b.bus_word("taken", LANES), b.bus_word("misses", LANES)
+        absent = _but(b, "absent", exists, there)
         for i, mask in enumerate(masks):
             write = Port(ctx.exec_quad.bits, (ctx.token.kind["EXEC"], flow.gathers, ctx.active[i]))
             ports = write, Port(quad.bits, (w.merge(*first[i::4]),))
-            _gated(b, f"members.lane{i}", mask, ports, (takes, [lanes[j % 4] for j in range(LANES)]),
-                   (_but(exists, there), missing.bits))  # fmt: skip
+            _gated(b, f"members.lane{i}", mask, ports, (takes, taken.bits), (absent, missing.bits))
+        lanes = Word("lanes", tuple(b.or_(f"lane{i}.goes", *taken.bits[i::4]) for i in range(4)))
         pc = b.lookup_word("pc.low", digits[1], _same, 4) + b.lookup_word("pc.high", digits[0], _same, 4)
         go = _go(b, ctx, "go", quad, lanes, pc)
         return Gather(go, b.or_("some", lanes), missing.bits, b.buffer("count", total(missing)))
@@ -206,9 +208,8 @@ def _go(b: Builder, ctx: Context, name: str, quad: Word, lanes: Word, pc: Word) 
         fields = [Field("mask", Word("mask", tuple(ctx.active))), Field("leader", ctx.leader)]
         write = Port(ctx.exec_quad.bits, (ctx.token.kind["EXEC"],))
         ran = b.memory("ran", fields, write, Port(quad.bits))
-        number = lanes.value * 4 + ran["leader"].value
-        pair = b.lookup_word("pair", number, lambda n: PAIRS.get(n // 4 * 4 + lead(n // 4, n % 4), 0), 5)
-        return Go(quad, pc, pair, b.lookup("masks", lanes.value - ran["mask"].value, _differs))
+        number = pair(b, "pair", lanes, leads(b, "leads", lanes, ran["leader"]))
+        return Go(quad, pc, number, b.lookup("masks", lanes.value - ran["mask"].value, _differs))
 
 
 def _voters(b: Builder, flow: Flow, members: Sequence[Expr], exists: Word) -> list[Expr]:

@@ -12,7 +12,6 @@ from qgpu.isa import tokens
 
 Bits = Sequence[Expr]
 LANES, QUADS = tokens.WARP_SIZE, tokens.QUADS_PER_WARP
-PAIRS = {mask * 4 + leader: index for index, (mask, leader) in enumerate(tokens.MASK_PAIRS)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +82,3 @@ class Lanes:
     exited: Bits
     goes_last: Expr
     may_first: Expr
-
-
-def lead(lanes: int, leader: int) -> int:
-    """The leader if it is among the lanes (a mask), else the first of them cyclically after it; 0 of none."""
-    return next((i % 4 for i in range(leader, leader + 4) if lanes >> i % 4 & 1), 0)
