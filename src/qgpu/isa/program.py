@@ -76,8 +76,9 @@ def faults(launch: Launch) -> list[str]:
             if get("back", 0) != (get("target", 0) <= index):
                 found.append(f"{where}: field back must say whether the target is this block or a lower one")
         if get("collect", 0):
-            before = program.blocks[index - 1].fields.get if index else {}.get
-            if before("branch", 0) != _GATHER or before("publish_parity", 0) != get("collect_parity", 0):
+            before = program.blocks[index - 1].fields if index else {}
+            parities = before.get("publish_parity", 0), get("collect_parity", 0)
+            if before.get("branch", 0) != _GATHER or parities[0] != parities[1]:
                 found.append(f"{where}: it must stand behind the gather that it collects, and name that one's parity")
             if kind == _GATHER and get("publish_parity", 0) == get("collect_parity", 0):
                 found.append(f"{where}: it must publish to the other parity than it collects from")

@@ -37,9 +37,9 @@ PRESENT: Final[dict[str, frozenset[str]]] = {
     "b_sel": frozenset(CHOICES["b_sel"]),
     "sa_sel": frozenset(CHOICES["sa_sel"]),
     "sb_sel": frozenset(CHOICES["sb_sel"]),
-    "m1_sel": frozenset(CHOICES["m1_sel"]) - {"V"},
+    "m1_sel": frozenset(CHOICES["m1_sel"]),
     "m2_sel": frozenset(CHOICES["m2_sel"]),
-    "c_sel": frozenset(CHOICES["c_sel"]) - {"V"},
+    "c_sel": frozenset(CHOICES["c_sel"]),
     "alu_a": QUICK | SLOW,
     "alu_b": QUICK,
     "m_op": frozenset(CHOICES["m_op"]),
@@ -49,10 +49,10 @@ PRESENT: Final[dict[str, frozenset[str]]] = {
     "e_sel": frozenset(CHOICES["e_sel"]),
     "stage_w": frozenset(CHOICES["stage_w"]),
     "cond": frozenset(CONDITIONS),
-    "p_src": frozenset({"a", "b"}),
-    "branch": frozenset({"next", "bra", "exit", "trap"}),
-    "collect": frozenset({"none"}),
-    "member": frozenset({"Q"}),
+    "p_src": frozenset(CHOICES["p_src"]),
+    "branch": frozenset(CHOICES["branch"]),
+    "collect": frozenset(CHOICES["collect"]),
+    "member": frozenset(CHOICES["member"]),
 }
 """Enumerated field -> the choices that the circuits implement."""
 
@@ -62,7 +62,7 @@ COMPLETE: Final[dict[str, frozenset[str]]] = {name: frozenset(choices) for name,
 REVISED: Final[dict[str, frozenset[str]]] = {**COMPLETE, "alu_a": QUICK | SLOW, "alu_b": QUICK}
 """What the circuits are to implement, together with ``rules``."""
 
-ABSENT_FIELDS: Final = frozenset({"yield", "collect_parity", "publish_parity"})
+ABSENT_FIELDS: Final[frozenset[str]] = frozenset()
 """Fields that must be zero in a block the circuits are to run today."""
 
 

@@ -164,8 +164,8 @@ def _places(ctx: Context, ends: Ends, place: Quads, index: Grid) -> list[Choice]
     """EXEC and MASK, and what ends a CTA or the launch."""
     t, goes = ctx.token, ends.decides
     return [
-        ((goes, place.some, place.masks), marker_word("MASK", place.pair + place.quad)),
-        ((goes, place.some, ~place.masks), marker_word("EXEC", place.quad + place.pc)),
+        *(((goes, fires, go.masks), marker_word("MASK", go.pair + go.quad)) for fires, go in place.goes),
+        *(((goes, fires, ~go.masks), marker_word("EXEC", go.quad + go.pc)) for fires, go in place.goes),
         (t.kind["MASK"], marker_word("EXEC", t.quad + place.leader_pc)),
         (index.starts, marker_word("EXEC", Word.constant(0, 13))),
         ((goes, place.over, index.last), plain("HALT")),

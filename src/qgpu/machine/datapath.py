@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
-from qgpu.circuit.ir import Expr
+from qgpu.circuit.ir import Expr, total
 from qgpu.circuit.word import Word
+from qgpu.isa import encoding
 from qgpu.machine import alu_a, alu_b, alu_shift
 from qgpu.machine.address import ADDRESS_BITS, store_address
 from qgpu.machine.alu_order import condition, condition_lines, order
+from qgpu.machine.exchange import ballot, shuffles, voted, with_ballot
 from qgpu.machine.faults import access_fault, first_fault, sizes
+from qgpu.machine.flow import flow
+from qgpu.machine.lanes import lanes
 from qgpu.machine.loads import BYTES as LOAD_BYTES
 from qgpu.machine.loads import load_value
 from qgpu.machine.operands import decoded, operands
@@ -18,16 +23,21 @@ from qgpu.machine.parts import Context, Datapath, Writes
 from qgpu.machine.results import any_of
 from qgpu.machine.storage import load_row, predicate, stage_registers
 from qgpu.machine.stores import BYTES as STORE_BYTES
+from qgpu.machine.waits import member_masks, waits
 
 
 def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
     """The second part of the machine; see ``parts`` for what comes out and ``isa.subset`` for what is implemented."""
     execute, rom = ctx.token.kind["EXEC"], ctx.rom
     ops = operands(b, ctx, writes)
+    ends = flow(b, ctx)
+    v, inside = shuffles(b, ctx, writes, ends, ops.bs, ops.a_port)
+    waiting = waits(b, ctx, ends, member_masks(b, ctx, ops.a_port, ops.q))
     with b.scope("decode"):
         a_is, b_is = alu_a.lines(b, rom, execute), alu_b.lines(b, rom)
         amount_is = alu_shift.amount_lines(b, rom)
         e_is, stage_is = (decoded(b, ctx, field) for field in ("e_sel", "stage_w"))
+        of_range = w.is_constant(b, "p.range", rom["p_src"], encoding.CHOICES["p_src"].index("v"))
         compares = [condition_lines(b, rom, f"cond.{source}", source) for source in ("a", "b")]
         load_is, store_is = (decoded(b, ctx, field, (execute,)) for field in ("load", "store"))
         load_size = sizes(b, "load.size", load_is, LOAD_BYTES, rom["load_wide"][0])
@@ -61,14 +71,17 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
             for i in range(4)
         ]
         s1, s2 = stage_registers(b, ctx, data, stage_write)
-    results, early, guard, taken, store_lane, at_fault, trap_lane = ([] for _ in range(7))
+    results, early, guard, taken, store_lane, at_fault, trap_lane, predicates = ([] for _ in range(8))
     for i in range(4):
         with b.scope(f"lane{i}"):
-            m1, m2, c = ops.late[i].with_values(b, r[i], load[i], s1[i], s2[i])
+            m1, m2, c = ops.late[i].with_values(b, r[i], load[i], s1[i], s2[i], voted(ends, v[i]))
             first = condition(b, "condition.a", orders[i], compares[0])
             later = order(b, "order.b", m1, c)
             second = condition(b, "condition.b", later, compares[1])
-            held, negated = predicate(b, ctx, i, (first + second).assume(0, 1), p_write), rom["g_neg"][0]
+            third = b.and_("condition.v", of_range, inside[i])
+            holds = total([first, second, third]).assume(0, 1)
+            held, negated = predicate(b, ctx, i, holds, p_write), rom["g_neg"][0]
+            predicates.append(held)
             true = ((held, ~negated), (~held, negated))
             guard.append(any_of(b, "guard", *true))
             active, wait = ctx.active[i], ((guard[i],),)
@@ -90,8 +103,11 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
                 ((active, e_is["R"]), r[i]), ((active, e_is["L"]), load[i]), ((active, takes_high), high[i])
             ]))  # fmt: skip
     fault = first_fault(b, *zip(*at_fault, strict=True), trap_lane, [*misaligned[0], *misaligned[1]])
+    alive = lanes(b, ctx, ends, waiting, predicates)
+    chosen = ballot(b, ctx, ends, guard, waiting.voters, alive.exited)
+    results = [with_ballot(b, f"result.lane{i}", ends, word, chosen) for i, word in enumerate(results)]
     path = Datapath(early, results, guard, taken, store_lane, [a[:ADDRESS_BITS] for a in s], fault.any, fault.cause,
-                    fault.lane, row, ops.b, ops.c)  # fmt: skip
+                    fault.lane, row, ops.b, ops.c, ends, waiting, alive)  # fmt: skip
     _probes(b, path)
     return path
 

@@ -35,27 +35,32 @@ class LateOperands:
     m2_is: Mapping[str, Expr]
     c_is: Mapping[str, Expr]
 
-    def with_values(self, b: Builder, r: Word, load: Word, s1: Word, s2: Word) -> tuple[Word, Word, Word]:
+    def with_values(self, b: Builder, r: Word, load: Word, s1: Word, s2: Word, v: Word) -> tuple[Word, Word, Word]:
         """(m1, m2, c), 32 bits each. One level."""
         m1, m2, c = self.known
+        c_more = (("S2", s2), ("L", load), ("V", v))
+        m1_more = [(self.m1_is["R"], r), (self.m1_is["L"], load), (self.m1_is["S1"], s1), (self.m1_is["V"], v)]
         return (
-            b.mux("m1", [(_one(), m1), (self.m1_is["R"], r), (self.m1_is["L"], load), (self.m1_is["S1"], s1)]),
+            b.mux("m1", [(_one(), m1), *m1_more]),
             b.mux("m2", [(_one(), m2), (self.m2_is["R"], r), (self.m2_is["L"], load), (self.m2_is["S2"], s2)]),
-            b.mux("c", [(_one(), c), ((self.active, self.c_is["S2"]), s2), ((self.active, self.c_is["L"]), load)]),
+            b.mux("c", [(_one(), c), *(((self.active, self.c_is[k]), word) for k, word in c_more)]),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Operands:
     """``a``, ``bs``: operands of ALU A a lane, 32 bits each; ``store``: digits of the store address, before carries.
-    ``late``: of unit M and ALU B, a lane. ``b``, ``c``: what ports B and C read."""
+    ``late``: of unit M and ALU B, a lane. ``a_port``, ``b``, ``c``: what ports A, B and C read;
+    ``q``: parameter word Q."""
 
     a: Sequence[Word]
     bs: Sequence[Word]
     store: Sequence[Sequence[Expr]]
     late: Sequence[LateOperands]
+    a_port: Sequence[Word]
     b: Sequence[Word]
     c: Sequence[Word]
+    q: Word
 
 
 def literals(word: Word, value: int) -> list[Expr]:
@@ -188,7 +193,7 @@ def operands(b: Builder, ctx: Context, writes: Writes) -> Operands:
                 choices = [(base_is["A"], own[0]), (base_is["B"], own[1]), (offset_is["BS"], bs[-1])]
                 store.append(added_digits(chosen_digits(b, "store", choices), store_common))
         late = _late(b, ctx, ports, x, q, imm)
-        return Operands(a, bs, store, late, ports["B"], [one.third for one in late])
+        return Operands(a, bs, store, late, ports["A"], ports["B"], [one.third for one in late], q)
 
 
 def _late(

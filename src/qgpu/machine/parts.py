@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from qgpu.circuit.ir import Expr
 from qgpu.circuit.word import Word
+from qgpu.machine.warp import Flow, Lanes, Waits
 
 Bits = Sequence[Expr]
 
@@ -97,7 +98,7 @@ class Datapath:
     ``store_lane[lane]``: the lane stores or does an atomic; ``store_address[lane]`` (14); ``fault``: 1 if the block
     faults, with ``fault_cause`` (4) and ``fault_lane`` (2), already by priority. At MEM and READ: ``row`` (64 bits) is
     the memory row the token names, before anything this token writes. ``b[lane]``, ``c[lane]`` (32): registers of ports
-    B and C, the latter at EXEC only, else zero."""
+    B and C, the latter at EXEC only, else zero. ``flow``, ``waits``, ``lanes``: see ``warp``."""
 
     early: Sequence[Word]
     late: Sequence[Word]
@@ -111,3 +112,6 @@ class Datapath:
     row: Word
     b: Sequence[Word]
     c: Sequence[Word]
+    flow: Flow
+    waits: Waits
+    lanes: Lanes

@@ -1,12 +1,16 @@
-"""Which quad runs next, on which lanes, from where: lane PCs, the group stored at each EXEC, the summary of all quads.
+"""What runs next (rules 3 to 8): a sweep, another quad's group, a barrier's end, the next CTA, a deadlock.
 
-A quad's lanes are four memories, so that an EXEC writes its active lanes only. The group (the live lanes at the
-lowest PC)
-is computed at the quad's own EXEC and kept below. Summaries are kept negated, so that a wiped row means a fresh quad.
+An EXEC keeps its quad's group and whether the quad can run for later tokens; both stand deep, since they hang on who
+has exited. Whether a quad can run is kept negated and in two parts, so that a wiped row means a fresh quad and a BAR
+only wipes one: ``over`` if no lane of it is live, ``held`` if some are and all of them are blocked.
+
+Rule 8 needs no circuit. A warp with waiting lanes of which none is runnable starts a sweep or faults with its own EXEC
+(rule 4), and only a BAR makes others runnable; so where nothing runs, nobody of another warp waits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qgpu.circuit import words as w
@@ -14,110 +18,140 @@ from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr, Port, constant, total
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
-from qgpu.isa import encoding, tokens
+from qgpu.isa import tokens
+from qgpu.machine.gates import any_of
+from qgpu.machine.group import group
+from qgpu.machine.operands import literals
 from qgpu.machine.parts import Bits, Context, Datapath
-from qgpu.machine.results import any_of
+from qgpu.machine.warp import Flow, Go
+
+COUNT, WARP = tokens.QUADS, tokens.QUADS_PER_WARP
 
 
 @dataclass(frozen=True, eq=False)
 class Quads:
-    """What follows once an EXEC is over (rules 3 to 8); one of the first four is 1. ``some``: a quad can run; ``over``:
-    no lane is left; ``barrier``: all that are left are blocked; ``deadlock``: anything else. ``quad`` (5): which one
-    runs; ``pc`` (8), ``pair`` (5, index of mask and leader) of its group; ``masks``: the group differs from its mask,
-    so that MASK comes first. ``leader_pc`` (8): at MASK, the PC of its leader."""
+    """What follows once an EXEC (or BAR) is over; exactly one of these is 1: the first of each of ``goes``, whose Go is
+    then next; ``over``: no lane is left; ``barrier``: BAR; ``deadlock``. ``leader_pc`` (8): at MASK, the PC of its
+    leader."""
 
-    some: Expr
+    goes: Sequence[tuple[Expr, Go]]
     over: Expr
     barrier: Expr
     deadlock: Expr
-    quad: Word
-    pc: Word
-    pair: Word
-    masks: Expr
     leader_pc: Word
 
 
-def branch_is(b: Builder, ctx: Context, name: str) -> Expr:
-    return w.is_constant(b, f"branch.{name}", ctx.rom["branch"], encoding.CHOICES["branch"].index(name))
+@dataclass(frozen=True, eq=False)
+class _Summary:
+    """``runs``: whether each of the 32 quads is runnable; ``count`` of them all, ``mates`` of those of the last EXEC's
+    warp."""
+
+    runs: Bits
+    count: Expr
+    mates: Expr
 
 
 def quads(b: Builder, ctx: Context, path: Datapath) -> Quads:
-    execute = ctx.token.kind["EXEC"]
+    execute, lanes, flow, waits = ctx.token.kind["EXEC"], path.lanes, path.flow, path.waits
     with b.scope("quads"):
-        leaves, jumps = branch_is(b, ctx, "exit"), branch_is(b, ctx, "bra")
-        following = w.increment(b, "following", ctx.exec_block)
-        pcs, lives = [], []
-        for i in range(4):
-            with b.scope(f"lane{i}"):
-                jump = b.and_("jump", path.taken[i], jumps)
-                pc = b.mux("pc.new", [(jump, ctx.rom["target"]), (~jump, following)])
-                gone = b.and_("exit", path.taken[i], leaves)
-                kept = w.register_file(
-                    b, "kept", [Field("pc", pc), Field("exited", Word("exited", (gone,)))],
-                    w.Access(ctx.token.quad, (execute, ctx.active[i])), [w.Access(ctx.token.quad)], wipe=ctx.start,
-                )[0]  # fmt: skip
-                pcs.append(kept["pc"])
-                lives.append(b.and_("live", ctx.exists[i], ~kept["exited"][0]))
-        leader = w.decode(b, "mask.leader", ctx.token.leader)
-        leader_pc = b.mux("leader.pc", list(zip(leader, pcs, strict=True)))
-        pair, group_pc, masks = _group(b, ctx, pcs, lives)
-        back = b.and_("jumps.back", jumps, ctx.rom["back"][0])
-        leaps = total([leaves, back]).assume(0, 1)
-        event_now = b.lookup("event.now", total(path.taken) + leaps * 4, lambda n: int(n > 4))
-        event = b.memory("event", [Field("it", Word("event", (event_now,)))], Port((), (execute,)), Port(()))["it"][0]
-        target, some = _next(b, ctx, b.nor("over", *lives), event)
-        quad = w.encode("quads.next", target)
-        found = w.register_file(
-            b, "group", [Field("pc", group_pc), Field("pair", pair), Field("masks", Word("masks", (masks,)))],
-            w.Access(ctx.exec_quad, (execute,)), [w.Access(quad)], wipe=ctx.start,
-        )[0]  # fmt: skip
-        never = constant(0)
-        return Quads(some, ~some, never, never, quad, found["pc"], found["pair"], found["masks"][0], leader_pc)
+        stuck = b.lookup("stuck", total(lanes.runs), lambda n: int(n == 0))
+        yields = b.lookup("yields", total(path.taken) + flow.yields * 4, lambda n: int(n > 4))
+        found = group(b, ctx, lanes, yields, stuck)
+        leader = w.decode(b, "leader", ctx.token.leader, enable=(ctx.token.kind["MASK"],))
+        # at an EXEC the PC of the group that it leaves, at a MASK that of its leader
+        pc = b.mux("pc.next", [
+            *(((execute, speaks), word) for speaks, word in zip(found.speaks, lanes.pcs, strict=True)),
+            *zip(leader, lanes.pcs, strict=True),
+        ])  # fmt: skip
+        event = _event(b, ctx, flow, path.taken)
+        summary = _summary(b, ctx, lanes.live, lanes.runs)
+        quad = _next(b, ctx, summary.runs, event)
+        kept = b.memory(
+            "groups", [Field("pc", pc), Field("pair", found.pair), Field("masks", Word("masks", (found.masks,)))],
+            Port(ctx.exec_quad.bits, (execute,)), Port(quad.bits), wipe=ctx.start,
+        )  # fmt: skip
+        with b.scope("then"):
+            barred = b.memory(
+                "barred", [Field("it", Word("it", (constant(1),)))], Port((), (execute, flow.blocks)), Port(()),
+                wipe=(ctx.start + ctx.token.kind["BAR"]).assume(0, 1),
+            )["it"][0]  # fmt: skip
+            some = b.lookup("some", summary.count, lambda n: int(n > 0))
+            mates = b.lookup("mates", summary.mates, lambda n: int(n > 0))
+            rest, waiting = ~lanes.goes_last, waits.any
+            goes = [
+                (lanes.goes_last, waits.last.go),
+                (b.and_("first", rest, waiting, ~mates, lanes.may_first), waits.first.go),
+                (
+                    any_of(b, "group", (rest, waiting, mates), (rest, ~waiting, some)),
+                    Go(quad, kept["pc"], kept["pair"], kept["masks"][0]),
+                ),
+            ]
+            over = b.and_("over", rest, ~waiting, ~some, ~barred)
+            barrier = b.and_("barrier", rest, ~waiting, ~some, barred)
+            deadlock = b.and_("deadlock", rest, waiting, ~mates, ~lanes.may_first)
+        return Quads(goes, over, barrier, deadlock, pc)
 
 
-def _group(b: Builder, ctx: Context, pcs: list[Word], lives: list[Expr]) -> tuple[Word, Word, Expr]:
-    """(mask and leader as a pair index, PC, whether the mask differs) of the live lanes at the lowest PC."""
-    with b.scope("group.new"):
-        keys = [pc + Word("dead", (~live,)) for pc, live in zip(pcs, lives, strict=True)]
-        below = {}
-        for j in range(4):
-            for i in range(j):
-                found = w.compare(b, f"pc{i}{j}", keys[i], keys[j])
-                below[i, j], below[j, i] = found.lt, found.gt
-        among = [b.and_(f"in{i}", lives[i], *(~below[j, i] for j in range(4) if j != i)) for i in range(4)]
-        lowest = [
-            b.and_(f"first{i}", lives[i], *(below[i, j] for j in range(i)), *(~below[j, i] for j in range(i + 1, 4)))
-            for i in range(4)
-        ]
-        pc = b.mux("pc", list(zip(lowest, pcs, strict=True)))
-        old = w.decode(b, "old.leader", ctx.leader)
-        leader = w.lowest_set_after(b, "leader", among, [old[(i + 1) % 4] for i in range(4)])
-        lanes = Word("lanes", tuple(among))
-        mask = total(bit * (1 << i) for i, bit in enumerate(among))
-        differs = b.lookup("differs", mask - Word("active", tuple(ctx.active)).value, lambda n: int(n != 0))
-        number = lanes.value * 4 + w.encode("leader", leader).value
-        pairs = {mask * 4 + lead: index for index, (mask, lead) in enumerate(tokens.MASK_PAIRS)}
-        found = b.lookup_word("pair.found", number, lambda n: pairs.get(n, 0), 5)
-        return Word("pair", tuple(b.buffer(f"pair{i}", bit) for i, bit in enumerate(found))), pc, differs
+def _event(b: Builder, ctx: Context, flow: Flow, taken: Bits) -> Expr:
+    """Whether the last EXEC had an event, or BAR has come since."""
+    execute, bar = ctx.token.kind["EXEC"], ctx.token.kind["BAR"]
+    now = b.lookup("event.now", total(taken) + flow.leaps * 5 + (flow.gathers + bar) * 10, lambda n: int(n > 5))
+    writes = (execute + bar).assume(0, 1)
+    return b.memory("event", [Field("it", Word("event", (now,)))], Port((), (writes,)), Port(()))["it"][0]
 
 
-def _next(b: Builder, ctx: Context, over: Expr, event: Expr) -> tuple[Bits, Expr]:
-    """One-hot quad that runs next (rule 5), and whether there is one."""
-    t, count = ctx.token, tokens.QUADS
-    with b.scope("next"):
-        here = w.decode(b, "here", ctx.exec_quad)
-        ends = [b.and_(f"over{j}", here[j], over) for j in range(count)]
-        done = b.memory(
-            "over", [Field("quads", Word("over", tuple(ends)))],
-            Port(ctx.exec_quad.bits, (t.kind["EXEC"],)), Port(()), wipe=ctx.start, gather=True,
-        )["quads"]  # fmt: skip
-        row = w.decode(b, "row", ctx.quad)
-        writes = b.and_("exists.write", ctx.marker["THREADS"], ctx.position[4], ~ctx.sub[0])
-        is_there = [b.and_(f"there{j}", row[j], ctx.payloads[2][15]) for j in range(count)]
-        exists = b.memory(
-            "exists", [Field("quads", Word("exists", tuple(is_there)))],
-            Port(ctx.quad.bits, (writes,)), Port(()), gather=True,
-        )["quads"]  # fmt: skip
-        runs = [b.and_(f"runs{j}", exists[j], ~done[j]) for j in range(count)]
-        after = [any_of(b, f"after{j}", (event, here[j]), (~event, here[(j + 1) % count])) for j in range(count)]
-        return w.lowest_set_after(b, "quad", runs, after), b.or_("some", *runs)
+def _summary(b: Builder, ctx: Context, live: Bits, runs: Bits) -> _Summary:
+    """One level, a read."""
+    t, quad, warp = ctx.token.kind, ctx.exec_quad, ctx.exec_quad[3:5]
+    afresh = (ctx.start + t["THREADS"]).assume(0, 1)
+    parts = {
+        "over": (b.lookup("over", total(live), lambda n: int(n == 0)), afresh),
+        "held": (
+            b.lookup("held", total(runs) * 5 + total(live), lambda n: int(0 < n < 5)), (afresh + t["BAR"]).assume(0, 1)
+        ),
+    }
+    first = Port(ctx.quad.bits, (ctx.marker["THREADS"], ctx.third, ~ctx.sub[0]))
+    still, exist = b.bus_word("still", COUNT), b.bus_word("exist", COUNT)
+    counts = {name: b.bus(f"{name}.count", 0, COUNT) for name in ("still", "exist")}
+    mates = {name: b.bus(f"{name}.mates", 0, WARP) for name in ("still", "exist")}
+
+    def keep(name: str, key: str, bit: Expr, row: Word, write: Port, words: Word, wipe: Expr | None) -> None:
+        one = Word(name, (bit,))
+        fields = [Field("count", one), *(Field(f"quad{j}", one, where=tuple(literals(row, j))) for j in range(COUNT))]
+        into: dict[str, Word | Expr] = {f"quad{j}": words[j : j + 1] for j in range(COUNT)} | {"count": counts[key]}
+        b.memory(f"{name}.all", fields, write, Port(()), wipe=wipe, gather=True, into=into)
+        b.memory(f"{name}.warp", fields[:1], write, Port(warp.bits), wipe=wipe, gather=True, into={"count": mates[key]})
+
+    keep("exist", "exist", ctx.payloads[2][15], ctx.quad, first, exist, None)
+    for name, (bit, wipe) in parts.items():
+        keep(name, "still", bit, quad, Port(quad.bits, (t["EXEC"],)), still, wipe)
+    run = [(p - q).assume(0, 1) for p, q in zip(exist, still, strict=True)]
+    return _Summary(run, counts["exist"] - counts["still"], mates["exist"] - mates["still"])
+
+
+def _next(b: Builder, ctx: Context, runs: Bits, event: Expr) -> Word:
+    """The first runnable quad of rule 5: after the last EXEC's, or, without an event, from it on. Three levels."""
+    quad, warp = ctx.exec_quad, ctx.exec_quad[3:5]
+    warps = [constant(0), *(b.lookup(f"warp.below{k}", warp.value, lambda n, k=k: int(n < k)) for k in range(1, 4))]  # type: ignore[misc]
+    mates = [b.lookup(f"mate.below{k}", quad[0:3].value, lambda n, k=k: int(n < k)) for k in range(WARP)]  # type: ignore[misc]
+    able = [b.buffer(f"able{j}", bit) for j, bit in enumerate(runs)]
+    upper = [
+        any_of(
+            b, f"upper{j}", (runs[j], warps[j // WARP]),
+            (runs[j], *literals(warp, j // WARP), mates[j % WARP]),
+            (runs[j], *literals(quad, j), ~event),
+        )
+        for j in range(COUNT)
+    ]  # fmt: skip
+    some = b.or_("upper.some", *upper)
+    first = [_lowest(b, name, bits) for name, bits in (("upper.first", upper), ("able.first", able))]
+    return b.mux("quad", [(constant(1), first[0]), (~some, first[1])])
+
+
+def _lowest(b: Builder, name: str, bits: Bits) -> Word:
+    """The number of the lowest bit that is 1; 0 of none. One level, a neuron a bit."""
+    alone = [(total([bit, *(~lower for lower in bits[:j])]), {j + 1: 1}) for j, bit in enumerate(bits)]
+    width = (len(bits) - 1).bit_length()
+    terms = {f"{name}.bit{t}": [term for j, term in enumerate(alone) if j >> t & 1] for t in range(width)}
+    made = b.sums(terms, {key: (0, 1) for key in terms})
+    return Word(b.path(name), tuple(made.values()))
