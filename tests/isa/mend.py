@@ -12,19 +12,13 @@ def mended(fields: Mapping[str, int | str]) -> dict[str, int | str]:
     was."""
     f = dict(fields)
     op, alu = f.get("m_op", "first"), f.get("alu_b", "add")
-    if f.get("atomic", "none") in ("inc", "dec") and f.get("store") == "b64":
-        f["store"] = "b32"
-    if f.get("atomic") == "cas" and f.get("store") == "b64" and f.get("rb") == (f.get("d_e") or f.get("d_b")):
+    wide, atomic = f.get("store") == "b64", f.get("atomic", "none")
+    if wide and (f.get("d_o") or atomic in ("inc", "dec") or (atomic == "cas" and f.get("rb") == _first(f))):
         f["store"] = "b32"
     if f.get("d_o"):
         f["rc"] = f["d_o"]
-        if f.get("store") == "b64":
-            f["store"] = "b32"
-    atomic = f.get("atomic", "none")
-    if atomic != "none" and f.get("store") in ("b8", "b16", "b64" if atomic in ("inc", "dec") else None):
-        f["store"] = "b32"
-    if atomic == "cas" and f.get("store") == "b64" and f.get("rb", 0) == (f.get("d_e") or f.get("d_b", 0)):
-        f["rb"] = 0
+    if f.get("alu_a", "add") not in subset.REVISED["alu_a"]:
+        f["alu_a"] = "prmt" if len(str(f["alu_a"])) % 2 else "slct"
     if alu not in subset.QUICK:
         alu = f["alu_b"] = "andn" if len(str(alu)) % 2 else "rsub"
     if op in subset.PRODUCTS and alu not in subset.AFTER_PRODUCT:
@@ -39,3 +33,8 @@ def mended(fields: Mapping[str, int | str]) -> dict[str, int | str]:
     if f.get("load", "none") != "none" and f.get("alu_a", "add") not in subset.QUICK:
         f["alu_a"] = "add"
     return f
+
+
+def _first(fields: Mapping[str, int | str]) -> int | str:
+    """The block's first destination."""
+    return fields.get("d_e", 0) or fields.get("d_b", 0)
