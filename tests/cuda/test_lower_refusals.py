@@ -19,11 +19,11 @@ EXPECTED = [  # source line, instruction, hint
     (3, "div.s32", "count in a loop"),
     (4, "shr.s32", "compare and subtract"),
     (5, "bar.sync", "let one launch end"),
-    (6, "atom.global.max.s32", "the old value"),
+    (6, "atom.global.max.s32", "only atomicAdd"),
 ]
 
 
-def test_all_faults_at_once():
+def test_all_faults_at_once(small_machine):
     with pytest.raises(UnsupportedError) as error:
         compile_source(MANY, "many.cu")
     head, *lines = str(error.value).splitlines()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from qgpu.cuda.ir import Exit, Function, Instruction, Reg, reads, writes
 from qgpu.cuda.ir_text import text_of_instruction
 from qgpu.cuda.lower_costs import parting, uniform_registers, weights
+from qgpu.cuda.lower_expand import expand
 from qgpu.cuda.lower_flow import layout, plain_branches
 from qgpu.cuda.lower_goals import Builder, Work
 from qgpu.cuda.lower_guards import conversions
@@ -18,7 +19,7 @@ from qgpu.cuda.lower_nodes import Graph, Node
 from qgpu.cuda.lower_place import Cut, Effort
 from qgpu.cuda.lower_program import codes_of, program_of, too_long
 from qgpu.cuda.lower_regions import Region, SideExit, exits_at_once, regions_of, targets_of
-from qgpu.cuda.lower_select import Selector, TooLong
+from qgpu.cuda.lower_select import REACH, Selector, TooLong
 from qgpu.cuda.refusals import Refusal, refuse
 from qgpu.errors import UnsupportedError
 from qgpu.isa import subset
@@ -33,11 +34,11 @@ MAXIMUM_CONVERSIONS = 12
 
 @dataclass(frozen=True)
 class Options:
-    """``table``: what blocks may say. ``complete``: the machine is the whole contract, not what circuits implement.
+    """``table``: what blocks may say. ``absent``: fields that must stay 0. Both are what circuits implement today.
     ``addresses``: of variables. ``ptx``: the lines of the PTX, ``file``: the name of the source, for messages."""
 
     table: Mapping[str, frozenset[str]] = field(default_factory=lambda: subset.PRESENT)
-    complete: bool = False
+    absent: frozenset[str] = field(default_factory=lambda: subset.ABSENT_FIELDS)
     addresses: Mapping[str, int] = field(default_factory=dict)
     ptx: Sequence[str] = ()
     file: str = ""
@@ -47,6 +48,7 @@ def lower(function: Function, options: Options | None = None) -> Program:
     """The machine program of a kernel. Raises UnsupportedError listing all that the machine cannot run."""
     options = options or Options()
     lowering = Lowering(options)
+    function = expand(function, options.table)
     first = best = lowering.version(function)
     for _ in range(MAXIMUM_CONVERSIONS):
         better = next((v for f in conversions(best.function) if (v := lowering.version(f)).cost < best.cost), None)
@@ -55,8 +57,8 @@ def lower(function: Function, options: Options | None = None) -> Program:
         best = better
     program = _fitting(best, first, lowering)
     found = faults(Launch(program, parameters=(0,) * program.parameter_words))
-    if not options.complete:
-        found += [text for block in program.blocks for text in subset.faults(block.fields)]
+    found += [text for block in program.blocks for text in subset.rules(block.fields)]
+    found += [f"{name} is absent" for block in program.blocks for name in options.absent if block.fields.get(name)]
     assert not found, "\n".join(found)
     return program
 
@@ -97,13 +99,14 @@ class Lowering:
         Raises UnsupportedError listing all that the machine cannot run.
         """
         function = layout(plain_branches(function))
-        regions = regions_of(function, self.options.complete)
+        regions = regions_of(function, "yield" not in self.options.absent)
         exits = frozenset(block.label for block in function.blocks if exits_at_once(block))
         uniform = uniform_registers(function)
         weight = weights(function, uniform)
-        stages = not any(region.yields for region in regions)
-        builds = [Build(self.options, region, exits, uniform, stages, self.effort, tight) for region in regions]
+        builds = [Build(self.options, region, exits, uniform, self.effort, tight) for region in regions]
         self.check(function, builds)
+        # Where lanes may overtake others of their quad, a stage register does not keep what it holds.
+        stages = not any(region.yields for region in regions) and not any(build.some_lanes for build in builds)
         cuts = []
         cost = parting(function, uniform, weight)
         for region, build in zip(regions, builds, strict=True):
@@ -111,7 +114,7 @@ class Lowering:
             key = (region, exits.intersection(targets_of(region)), uniform & mentioned, stages, tight)
             if key not in self.done:
                 try:
-                    self.done[key] = build.best()
+                    self.done[key] = build.best(stages)
                 except TooLong:
                     raise UnsupportedError(too_long(function.name, f"more than {BLOCKS}", self.options.file)) from None
             cuts.append(self.done[key])
@@ -133,25 +136,27 @@ class Build:
     region: Region
     exits: frozenset[str]
     uniform: frozenset[Reg]
-    stages: bool
     effort: Effort
     tight: bool = False
+    stages: bool = True
+    some_lanes: bool = False
     refused: list[tuple[Instruction, str]] = field(default_factory=list)
 
     def work(self, guarded: bool = False) -> Work:
         """guarded: the last side exit is a guard of what follows it."""
         return Builder(
-            Work(self.region, Graph()),
+            Work(self.region, Graph("shl" in self.options.table["m_op"])),
             self.options.table,
             self.uniform,
             lambda item, hint: self.refused.append((item, hint)),
             self.options.addresses,
             self.exits,
             guarded,
+            "d_o" not in self.options.absent,
         ).build()
 
     def refusals(self, kernel: str) -> list[Refusal]:
-        self.work()
+        self.some_lanes = self.work().some_lanes
         return [self.refusal(kernel, item, hint) for item, hint in self.refused]
 
     def refusal(self, kernel: str, item: Instruction, hint: str) -> Refusal:
@@ -160,8 +165,12 @@ class Build:
         text = " ".join(self.options.ptx[line - 1].split()) if known else text_of_instruction(item)
         return Refusal(kernel, line, None if item.origin is None else item.origin.source, text, hint)
 
-    def best(self) -> tuple[Work, Cut]:
-        """The region cut into blocks, with guards in place of the last side exit where that takes less."""
+    def best(self, stages: bool) -> tuple[Work, Cut]:
+        """The region cut into blocks, with guards in place of the last side exit where that takes less.
+
+        stages: whether stage registers may be used.
+        """
+        self.stages = stages
         work = self.work()
         cut = self.cut(work)
         if any(isinstance(item, SideExit) for item in self.region.items) and isinstance(self.region.end, Exit):
@@ -178,16 +187,21 @@ class Build:
         selector = Selector(work, f"{self.region.label}.")
         forced: frozenset[Node] = frozenset()
         best = self.cut_once(work, forced)
+        if work.collect is not None and not self.tight:
+            # What is collected may be better off in a register at once.
+            other = self.cut_once(work, forced, reach=0)
+            best = other if other.cost < best.cost else best
         for node in selector.reached:
             if self.tight or self.effort.spent:
                 break
-            if not node.leaf and node.kind != "cmp" and selector.users[node] > 1 and node not in best.registers:
+            if not node.leaf and not node.test and selector.users[node] > 1 and node not in best.registers:
                 cut = self.cut_once(work, forced | {node})
                 if cut.cost < best.cost:
                     best, forced = cut, forced | {node}
         return best
 
-    def cut_once(self, work: Work, forced: frozenset[Node]) -> Cut:
+    def cut_once(self, work: Work, forced: frozenset[Node], reach: int = REACH) -> Cut:
         return Selector(
-            work, f"{self.region.label}.", self.tight, stages=self.stages, forced=forced, effort=self.effort
-        ).run()
+            work, f"{self.region.label}.", self.tight,
+            stages=self.stages, forced=forced, effort=self.effort, reach=reach,
+        ).run()  # fmt: skip

@@ -33,9 +33,9 @@ from qgpu.cuda.ir import (
     writes,
 )
 from qgpu.cuda.lower_guards import SafeLoad
-from qgpu.cuda.lower_match import Leave, Memory, Request, ToPredicate, ToRegister
 from qgpu.cuda.lower_nodes import Graph, Node
 from qgpu.cuda.lower_regions import Region, SideExit
+from qgpu.cuda.lower_requests import Collect, Gather, Leave, Memory, Request, ToPair, ToPredicate, ToRegister
 from qgpu.cuda.lower_rules import NARROW, Rules, Table
 from qgpu.cuda.ops import COMPARISONS
 from qgpu.cuda.translation import Refused
@@ -45,6 +45,8 @@ Refuse = Callable[[Instruction, str], None]
 Truth = tuple[Node, bool]
 """A predicate's value: where the node holds; where it does not, if the second is set."""
 
+ALL_LANES = 0xFFFFFFFF
+_WORD = 4
 _LOADS = {(1, False): "u8", (1, True): "s8", (2, False): "u16", (2, True): "s16", (4, False): "b32", (4, True): "b32"}
 _X = {"tid.x", "tid.y", "tid.z", "laneid", "warpid", "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt",
       "lanemask_ge"}  # fmt: skip
@@ -68,6 +70,7 @@ class Work:
 
     ``epoch``: for every load the number of effects before it. ``made``: node -> items that compute it.
     ``tail``: where an extra jump behind the last block goes; "" for none. ``two_guards``: of one memory access.
+    ``collect``: what the first block collects. ``some_lanes``: the gather at the end may be of some lanes only.
     """
 
     region: Region
@@ -75,6 +78,8 @@ class Work:
     goals: list[Goal] = field(default_factory=list)
     writes: list[Goal] = field(default_factory=list)
     end: Goal | None = None
+    collect: Goal | None = None
+    some_lanes: bool = False
     tail: str = ""
     epoch: dict[Node, int] = field(default_factory=dict)
     made: dict[Node, list[int]] = field(default_factory=dict)
@@ -84,13 +89,15 @@ class Work:
     fits: dict[object, Mapping[str, object] | None] = field(default_factory=dict)
 
     def everything(self) -> list[Goal]:
-        return [*self.goals, *self.writes, *([self.end] if self.end else [])]
+        ends = [goal for goal in (self.collect, self.end) if goal is not None]
+        return [*ends[: self.collect is not None], *self.goals, *self.writes, *ends[self.collect is not None :]]
 
 
 @dataclass
 class Builder:
     """``uniform``: registers that hold the same in all lanes. ``refuse`` takes what the machine cannot run.
-    ``shared``: addresses of variables. ``predicated``: the last side exit becomes a guard of what follows it."""
+    ``addresses``: of variables. ``predicated``: the last side exit becomes a guard of what follows it.
+    ``old_values``: atomics give them."""
 
     work: Work
     table: Table
@@ -99,16 +106,28 @@ class Builder:
     addresses: Mapping[str, int]
     exits: frozenset[str]
     predicated: bool = False
+    old_values: bool = True
     values: dict[Reg, Node] = field(default_factory=dict)
     truths: dict[Reg, Truth] = field(default_factory=dict)
+    pairs: dict[Reg, tuple[Node, Node]] = field(default_factory=dict)
     guard_all: Truth | None = None
 
     @property
     def graph(self) -> Graph:
         return self.work.graph
 
+    @property
+    def wide(self) -> bool:
+        """Whether the machine has 64-bit memory accesses."""
+        return "b64" in self.table["store"]
+
     def build(self) -> Work:
         region = self.work.region
+        if region.collect is not None:
+            try:
+                self.collect(region.collect)
+            except Refused as refused:
+                self.refuse(region.collect, str(refused))
         last_exit = max((i for i, item in enumerate(region.items) if isinstance(item, SideExit)), default=-1)
         for position, item in enumerate(region.items):
             try:
@@ -131,17 +150,13 @@ class Builder:
 
     def operand(self, operand: Operand) -> Node:
         match operand:
-            case Reg(type=Type.B64):
+            case Reg(type=Type.B64) | Const(type=Type.B64) | Param(type=Type.B64):
                 raise Refused(NARROW)
             case Reg():
                 return self.values.setdefault(operand, self.graph.leaf(operand, False, operand in self.uniform))
-            case Const(value=value, type=type_):
-                if type_ is Type.B64 and value >> 32:
-                    raise Refused(NARROW)
+            case Const(value=value):
                 return self.graph.const(value)
             case Param(offset=offset, type=type_):
-                if type_ is Type.B64:
-                    raise Refused(NARROW)
                 if type_ is not Type.B32 and offset % 4:
                     raise Refused("parameters of 8 and 16 bits are not there yet: make the parameter an int")
                 word = self.graph.word(program.FIRST_PARAM + offset // 4)
@@ -186,6 +201,8 @@ class Builder:
 
     def item(self, position: int, item: Instruction) -> None:
         match item:
+            case Compute(op="pack", dest=dest, sources=(low, high)) if dest.type is Type.B64 and self.wide:
+                self.pairs[dest] = self.operand(low), self.operand(high)
             case Compute(dest=dest) if dest.type is Type.PRED:
                 self.set_truth(position, item, dest, self.predicate(item))
             case Compute(op="select", sources=(a, b, choice)):
@@ -196,13 +213,8 @@ class Builder:
                 self.set_value(position, item, item.dest, node)
             case Load():
                 self.load(position, item)
-            case Store(values=values, address=address, width=width):
-                kind = f"b{8 * width}"
-                if kind not in self.table["store"]:
-                    raise Refused(f"stores of {8 * width} bits are not there yet: use int arrays")
-                for number, value in enumerate(values):
-                    where = self.address(address, number * width)
-                    self.effect(position, item, Memory(where, self.operand(value), kind))
+            case Store():
+                self.store(position, item)
             case Atomic():
                 self.atomic(position, item)
             case SideExit(predicate=predicate, negated=negated):
@@ -210,8 +222,9 @@ class Builder:
                 self.add_effect(position, Leave("exit", guard=node, negated=opposite ^ negated))
             case Fence():
                 pass
-            case WarpOp(op=op):
-                raise Refused(f"{op.split('.')[0]} across a warp is not there yet")
+            case WarpOp(op="activemask", dests=(dest,)) if "activemask" in self.table["x"]:
+                assert dest is not None
+                self.kept(position, item, dest, self.graph.special("x", "activemask"))
             case _:
                 raise Refused("this instruction is not there yet")
 
@@ -233,8 +246,6 @@ class Builder:
     def predicate(self, item: Compute) -> Truth:
         sources = item.sources
         if item.op in COMPARISONS and item.type is not Type.PRED:
-            if item.type is Type.B64:
-                raise Refused(NARROW)
             a, b = (self.operand(source) for source in sources)
             return Rules(self.graph, self.table).condition(item.op, int(item.type), a, b), False
         truths = [self.truth(source) for source in sources]
@@ -262,37 +273,132 @@ class Builder:
         return graph.alu("add", graph.alu("add", base, offset), index)
 
     def load(self, position: int, item: Load) -> None:
+        guard, negated = self.guard(item) or (None, False)
+        if len(item.dests) > 1:
+            if item.width != _WORD or "b64" not in self.table["load"]:
+                raise Refused("loads of more than 32 bits are not there yet: use int arrays")
+            for number in range(0, len(item.dests), 2):
+                where = self.address(item.address, number * item.width)
+                node = self.graph.load("b64", where, guard, negated, wide=number == 0 and len(item.dests) == 4)
+                self.work.epoch[node] = self.work.effects
+                words = node, self.graph.high(node)
+                if item.volatile:
+                    self.work.copies += 1
+                    spare = [Reg(f".volatile{self.work.copies}{name}", Type.B32) for name in ("", "h")]
+                    self.add_effect(position, ToPair(node, *spare))
+                for dest, word in zip(item.dests[number : number + 2], words, strict=True):
+                    self.set_value(
+                        position, replace(item, guard=None) if isinstance(item, SafeLoad) else item, dest, word
+                    )
+            return
         kind = _LOADS.get((item.width, item.signed))
         if kind is None or kind not in self.table["load"]:
             raise Refused(f"loads of {8 * item.width} bits are not there yet: use int arrays")
-        for number, dest in enumerate(item.dests):
-            if dest.type is Type.B64:
-                raise Refused(NARROW)
-            guard, negated = self.guard(item) or (None, False)
-            node = self.graph.load(kind, self.address(item.address, number * item.width), guard, negated)
-            self.work.epoch[node] = self.work.effects
-            if item.volatile:
-                self.work.copies += 1
-                self.add_effect(position, ToRegister(node, Reg(f".volatile{self.work.copies}", Type.B32)))
-            cut = Rules(self.graph, self.table).cut(node, int(dest.type)) if item.signed else node
-            self.set_value(position, replace(item, guard=None) if isinstance(item, SafeLoad) else item, dest, cut)
-            if cut is not node:
-                self.work.made.setdefault(node, []).append(position)
+        (dest,) = item.dests
+        node = self.graph.load(kind, self.address(item.address), guard, negated)
+        self.work.epoch[node] = self.work.effects
+        if item.volatile:
+            self.work.copies += 1
+            self.add_effect(position, ToRegister(node, Reg(f".volatile{self.work.copies}", Type.B32)))
+        cut = Rules(self.graph, self.table).cut(node, int(dest.type)) if item.signed else node
+        self.set_value(position, replace(item, guard=None) if isinstance(item, SafeLoad) else item, dest, cut)
+        if cut is not node:
+            self.work.made.setdefault(node, []).append(position)
+
+    def store(self, position: int, item: Store) -> None:
+        count = len(item.values)
+        kind = f"b{8 * item.width}" if count == 1 else "b64"
+        if kind not in self.table["store"] or (count > 1 and item.width != _WORD):
+            raise Refused(f"stores of {8 * item.width * count} bits are not there yet: use int arrays")
+        if count == 1:
+            self.effect(position, item, Memory(self.address(item.address), self.operand(item.values[0]), kind))
+            return
+        for number in range(0, count, 2):
+            low, high = map(self.operand, item.values[number : number + 2])
+            where = self.address(item.address, number * item.width)
+            wide = number == 0 and count == 4
+            self.effect(position, item, Memory(where, low, kind, high=self.graph.as_register(high), wide=wide))
 
     def atomic(self, position: int, item: Atomic) -> None:
-        if item.width != 4:
+        kind = f"b{8 * item.width}"
+        if kind not in self.table["store"]:
             raise Refused(f"atomics of {8 * item.width} bits are not there yet: use int")
-        if item.op not in self.table["atomic"] or len(item.sources) != 1:
+        if item.op not in self.table["atomic"]:
             raise Refused(f"atomic {item.op} is not there yet: only atomicAdd is")
-        if item.dest is not None:
+        if item.dest is not None and not self.old_values:
             raise Refused("the old value of an atomic is not there yet: use atomicAdd without its result")
-        self.effect(position, item, Memory(self.address(item.address), self.operand(item.sources[0]), "b32", item.op))
+        where = self.address(item.address)
+        if item.width == 2 * _WORD:
+            (source,) = item.sources
+            assert isinstance(source, Reg)
+            low, high = self.pairs[source]
+            self.effect(position, item, Memory(where, low, kind, item.op, high=self.graph.as_register(high)))
+            return
+        *compared, value = map(self.operand, item.sources)
+        compare = compared[0] if compared else None
+        old = None
+        if item.dest is not None:
+            self.work.copies += 1
+            old = Reg(f"{self.work.region.label}.old{self.work.copies}", Type.B32)
+            # Three registers are too many beside the old value's: one of them comes in that.
+            if compare is not None and not {compare.kind, value.kind} & {"const", "word"}:
+                value = self.graph.own_copy(value)
+        self.effect(position, item, Memory(where, value, kind, item.op, old=old, compare=compare))
+        if old is not None and item.dest is not None:
+            self.set_value(position, item, item.dest, self.graph.made(old))
+
+    def kept(self, position: int, item: Instruction, dest: Reg, node: Node) -> None:
+        """A value that means something else later: it is put into a register here."""
+        self.work.copies += 1
+        register = Reg(f"{self.work.region.label}.kept{self.work.copies}", Type.B32)
+        self.add_effect(position, ToRegister(self.graph.own_copy(node), register))
+        self.set_value(position, item, dest, self.graph.made(register))
+
+    # ---- Exchange ----
+
+    def collect(self, item: WarpOp) -> None:
+        """What the first block collects, and where the results are."""
+        kind, _, mode = item.op.partition(".")
+        op = {"shuffle": f"shfl.{mode}", "vote": "ballot", "syncwarp": "sync"}.get(kind, "")
+        if op not in self.table["collect"]:
+            raise Refused(f"{kind} across a warp is not there yet")
+        parity = self.work.region.parity
+        if kind != "shuffle":
+            request = Collect(op, parity)
+        else:
+            lane, clamp = self.operand(item.sources[1]), item.sources[2]
+            assert isinstance(clamp, Const)
+            request = Collect(op, parity, lane, clamp.value & 0x1F1F)
+        self.work.collect = Goal(request)
+        if item.dests:
+            dest, *more = item.dests
+            if dest is not None:
+                self.values[dest] = self.graph.collected(op)
+            for known in more:
+                if known is not None:
+                    self.truths[known] = self.graph.in_range(), False
+
+    def gather(self, item: WarpOp) -> Gather:
+        """The exchange at the region's end."""
+        kind, *_ = item.op.split(".")
+        if "gather" not in self.table["branch"]:
+            raise Refused(f"{kind} across a warp is not there yet")
+        members = self.operand(item.sources[-1])
+        if members.kind in ("x", "y"):
+            members = self.graph.as_register(members)
+        self.work.some_lanes = members.kind != "const" or members.value != ALL_LANES
+        self.work.copies += 1
+        scratch = Reg(f"{self.work.region.label}.word{self.work.copies}", Type.B32)
+        parity = self.work.region.parity ^ 1
+        if kind == "shuffle":
+            return Gather(members, parity, scratch, self.operand(item.sources[0]))
+        if kind == "vote":
+            return Gather(members, parity, scratch, None, *self.truth(item.sources[0]))
+        return Gather(members, parity, scratch)
 
     def effect(self, position: int, item: Instruction, request: Memory) -> None:
         guard, negated = self.guard(item) or (None, False)
-        self.add_effect(
-            position, Memory(request.address, request.value, request.width, request.atomic, guard, negated, request.old)
-        )
+        self.add_effect(position, replace(request, guard=guard, negated=negated))
 
     def add_effect(self, position: int, request: Request) -> None:
         self.work.goals.append(Goal(request, self.work.effects, (position,)))
@@ -311,7 +417,7 @@ class Builder:
                 node = truth[0]
                 if truth[1]:
                     node = self.graph.invert(node)[0] if node.kind == "cmp" else node
-                if node.kind != "cmp" or (truth[1] and node is truth[0]):
+                if not node.test or (truth[1] and node is truth[0]):
                     node = self.test(self.number(truth))[0]
                 self.work.writes.append(Goal(ToPredicate(node, register), None, position))
             else:
@@ -322,14 +428,12 @@ class Builder:
 
     def finish(self, end: Instruction, position: int) -> None:
         region, work = self.work.region, self.work
-        leave: Leave | None = None
+        leave: Leave | Gather | None = None
         match end:
             case Jump(target=target):
                 leave = None if target == region.following else Leave("bra", target)
             case Branch(predicate=predicate, negated=negated, then=then, otherwise=otherwise):
-                node, opposite = self.truth(predicate)
-                if any(goal.request.register == node.register for goal in work.writes):  # type: ignore[union-attr]
-                    node, opposite = self.test(self.number((node, opposite)))  # it is written before the branch
+                node, opposite = self.unwritten(self.truth(predicate))
                 negated ^= opposite
                 if then == region.following or (otherwise in self.exits and otherwise != region.following):
                     then, otherwise, negated = otherwise, then, not negated
@@ -342,10 +446,22 @@ class Builder:
                 leave = Leave("trap")
             case Barrier(op="sync") if "bar" in self.table["branch"]:
                 leave = Leave("bar")
+            case WarpOp():
+                leave = self.gather(end)
+                if leave.vote is not None:
+                    vote, negated = self.unwritten((leave.vote, leave.negated))
+                    leave = replace(leave, vote=vote, negated=negated)
             case Barrier():
                 raise Refused("barriers are not there yet: let one launch end where all threads must meet")
             case _:
                 raise Refused("this instruction is not there yet")
+        work.two_guards |= isinstance(leave, Gather) and self.guard_all is not None
         counted = () if leave is None else (position,)
         if leave is not None:
             work.end = Goal(leave, None, counted)
+
+    def unwritten(self, truth: Truth) -> Truth:
+        """A predicate for the region's end: it must not be in a register that is written before."""
+        if any(goal.request.register == truth[0].register for goal in self.work.writes):  # type: ignore[union-attr]
+            return self.test(self.number(truth))
+        return truth

@@ -11,7 +11,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from qgpu.cuda.ir import Reg
-from qgpu.cuda.lower_nodes import COMMUTED, MULTIPLIES, SWAPPED, Node, small_shift
+from qgpu.cuda.lower_nodes import COMMUTED, MULTIPLIES, SHIFTS, SWAPPED, Node, small_shift
+from qgpu.cuda.lower_requests import (
+    Collect,
+    Gather,
+    Leave,
+    Memory,
+    Place,
+    Request,
+    ToPair,
+    ToPredicate,
+    ToRegister,
+    ToStage,
+)
+from qgpu.isa.subset import AFTER_PRODUCT, BOUNDS, QUICK
 
 Fields = Mapping[str, object]
 """Field name (isa.encoding) -> number, choice name, or what stands for a number not yet known: a Reg for registers and
@@ -21,92 +34,30 @@ LIMIT = 4000
 """Steps after which a fit is given up."""
 
 
-@dataclass(frozen=True)
-class Word:
-    """A parameter word: its number, or a constant of the pool."""
-
-    number: int = 0
-    constant: int | None = None
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A stage register not yet numbered."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a value can be read: ``kind`` reg, stage, word, imm, x or y, and the field's content."""
-
-    kind: str
-    content: object
-
-
-@dataclass(frozen=True)
-class ToRegister:
-    """Write a node's value to a register."""
-
-    node: Node
-    register: Reg
-
-
-@dataclass(frozen=True)
-class ToStage:
-    node: Node
-    stage: Stage
-
-
-@dataclass(frozen=True)
-class ToPredicate:
-    node: Node
-    register: Reg
-
-
-@dataclass(frozen=True)
-class Memory:
-    """A store, or an atomic. ``guard``: the predicate it needs. ``old``: the register that takes the old value."""
-
-    address: Node
-    value: Node
-    width: str
-    atomic: str = "none"
-    guard: Node | None = None
-    negated: bool = False
-    old: Reg | None = None
-
-
-@dataclass(frozen=True)
-class Leave:
-    """How the block ends: ``kind`` bra, exit, trap or bar, where the guard holds (does not, if negated)."""
-
-    kind: str
-    target: str = ""
-    guard: Node | None = None
-    negated: bool = False
-
-
-Request = ToRegister | ToStage | ToPredicate | Memory | Leave
-
 _SIDES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
     "a": {
         "reg": (("A", "ra"),), "word": (("P", "pa"),), "y": (("Y", "y"),), "x": (("X", "x"),), "imm": (("I", "imm"),),
     },
     "b": {"reg": (("B", "rb"),), "word": (("P", "pa"),), "x": (("X", "x"),), "imm": (("I", "imm"),)},
     "sa": {"reg": (("A", "ra"), ("B", "rb")), "word": (("T", "pt"),)},
-    "m1": {"reg": (("A", "ra"), ("B", "rb")), "word": (("Q", "pq"),), "stage": (("S1", "stage_1"),)},
+    "m1": {
+        "reg": (("A", "ra"), ("B", "rb")), "word": (("Q", "pq"),), "stage": (("S1", "stage_1"),),
+        "shuffled": (("V", "collected"),),
+    },
     "m2": {
         "reg": (("B", "rb"), ("A", "ra")), "imm": (("I", "imm"),), "word": (("Q", "pq"),),
         "stage": (("S2", "stage_2"),),
     },
+    "amount": {"reg": (("B", "rb"), ("A", "ra")), "imm": (("I", "imm"),), "word": (("Q", "pq"),)},
     "c": {
         "reg": (("C", "rc"),), "stage": (("S2", "stage_2"),), "x": (("X", "x"),), "imm": (("I", "imm"),),
-        "word": (("Q", "pq"),),
+        "word": (("Q", "pq"),), "shuffled": (("V", "collected"),),
     },
 }  # fmt: skip
 """Operand -> kind of place -> (choice, field that says which one)."""
 
+_FIELD = {"amount": "m2_sel"}
+"""Operand -> the field that says what it is, where that is not its own name's: a shift's amount is known early."""
 _TAKES_R = frozenset({"m1", "m2"})
 _TAKES_L = frozenset({"m1", "m2", "c"})
 
@@ -156,6 +107,19 @@ class Matcher:
                     yield from _put(more, stage_w="L" if node.kind == "load" else "R", stage_wi=stage)
             case ToPredicate(node=node, register=register):
                 yield from self._condition(fields, node, register)
+            case ToPair(node=node, low=low, high=high):
+                for more in self._load(fields, node):
+                    for placed in _put(more, d_e=high, e_sel="H", d_b=low):
+                        yield from self._d(placed, node)
+            case Gather():
+                yield from self._gather(fields, request)
+            case Collect(op=op, parity=parity, lane=lane, clamp=clamp):
+                for more in _put(fields, collect=op, collect_parity=parity):
+                    if lane is None:
+                        yield more
+                        continue
+                    for placed in _put(more, imm=clamp, b_shift=0):
+                        yield from self._source(placed, "b", lane)
             case Memory():
                 for more in _put(fields, memory=request):
                     yield from self._memory(more, request)
@@ -167,7 +131,7 @@ class Matcher:
 
     def _source(self, fields: Fields, side: str, node: Node) -> Iterator[Fields]:
         """Fields in which operand ``side`` is the node."""
-        select = f"{side}_sel"
+        select = _FIELD.get(side, f"{side}_sel")
         if node.kind == "const" and node.value == 0:
             yield from _put(fields, **{select: "zero"})
             return
@@ -199,10 +163,13 @@ class Matcher:
         if "alu_a" in fields:
             return
         fields = {**fields, "R": node}
+        if node.kind == "copy" and not self.places(node):
+            yield from self._r({k: v for k, v in fields.items() if k != "R"}, node.args[0])
+            return
         if node.kind == "alu":
             x, y = node.args
             for op, first, second in _orders(node.name, x, y):
-                for more in _put(fields, alu_a=op):
+                for more in _put(fields, alu_a=op, slow=op not in QUICK):
                     for placed in self._source(more, "a", first):
                         yield from self._shifted(placed, second)
         elif small_shift(node) is not None:
@@ -222,7 +189,7 @@ class Matcher:
             return
         if not self.may_load(node):
             return
-        for more in _put(fields, L=node, load=node.name):
+        for more in _put(fields, L=node, load=node.name, load_wide=node.value, slow=False):
             for guarded in self._guarded(more, node.args[1] if len(node.args) > 1 else None, node.negated, "g_load"):
                 yield from self._r(guarded, node.args[0])
 
@@ -235,12 +202,27 @@ class Matcher:
         fields = {**fields, "M": node}
         for more in _put(fields, m_op="first"):
             yield from self._source(more, "m1", node)
-        if node.kind == "m":
-            x, y = node.args
-            for more in _put(fields, m_op=node.name):
-                for first, second in ((x, y), (y, x)) if node.name in MULTIPLIES else ((x, y),):
-                    for placed in self._source(more, "m1", first):
-                        yield from self._source(placed, "m2", second)
+        if node.kind != "m":
+            return
+        x, y, *third = node.args
+        if fields.get("alu_b", "first") in BOUNDS or (
+            node.name in MULTIPLIES and fields.get("alu_b", "first") not in AFTER_PRODUCT
+        ):
+            return
+        shift = node.name in SHIFTS
+        for more in _put(fields, m_op=node.name):
+            for first, second in ((x, y), (y, x)) if node.name in MULTIPLIES else ((x, y),):
+                for placed in self._source(more, "m1", first):
+                    for whole in self._source(placed, "amount" if shift else "m2", second):
+                        yield from self._raw(whole, third[0]) if third else (whole,)
+
+    def _raw(self, fields: Fields, node: Node) -> Iterator[Fields]:
+        """Fields in which port C's register holds the node."""
+        if node.kind == "const" and node.value == 0:
+            yield from _put(fields, rc=0)
+        for place in self.places(node):
+            if place.kind == "reg":
+                yield from _put(fields, rc=place.content)
 
     def _c(self, fields: Fields, node: Node) -> Iterator[Fields]:
         if "c" in fields:
@@ -256,12 +238,20 @@ class Matcher:
                 yield fields
             return
         fields = {**fields, "D": node}
+        if node.kind == "copy" and not self.places(node):
+            # what it copies may be read from anywhere, or computed right here
+            inner = node.args[0]
+            yield from self._d({k: v for k, v in fields.items() if k != "D"}, inner)
+            return
+        for place in self.places(node):
+            if place.kind == "ballot":
+                yield from _put(fields, alu_b="second", c_sel="V", collected=True, c=node, g_sel=0, M=None)
         for more in _put(fields, alu_b="first", g_sel=0):
             yield from self._m(more, node)
         for more in _put(fields, alu_b="second", g_sel=0):
             yield from self._c(more, node)
         if node.kind == "alu":
-            for op, first, second in _orders(node.name, *node.args):
+            for op, first, second in _orders(node.name, *node.args) if node.name in QUICK else ():
                 for more in _put(fields, alu_b=op, g_sel=0):
                     for placed in self._m(more, first):
                         yield from self._c(placed, second)
@@ -276,7 +266,7 @@ class Matcher:
             for plain in _put(more, alu_b="first"):
                 for placed in self._m(plain, first):
                     yield from self._c(placed, second)
-            if first.kind == "alu" and second in first.args:
+            if first.kind == "alu" and second in first.args and first.name in QUICK:
                 for op, left, right in _orders(first.name, *first.args):
                     if right is second:
                         for combined in _put(more, alu_b=op):
@@ -294,7 +284,7 @@ class Matcher:
         for more in _put(fields, g_index=register, g_neg=int(negated), **{flag: 1}):
             if self.ready(guard):
                 yield from _put(more, **{f"old {register}": True})
-            elif guard.kind == "cmp":
+            elif guard.kind in ("cmp", "range"):
                 yield from self._condition(more, guard, register)
 
     def _condition(self, fields: Fields, node: Node, register: Reg) -> Iterator[Fields]:
@@ -303,9 +293,12 @@ class Matcher:
             if fields["p_node"] is node and fields["p_index"] == register:
                 yield fields
             return
-        x, y = node.args
         for named in _put(fields, p_node=node, p_write=1, p_index=register, **{f"old {register}": False}):
-            yield from self._compared(named, node, x, y)
+            if node.kind == "range":
+                if self.may_load(node):
+                    yield from _put(named, p_src="v")
+            else:
+                yield from self._compared(named, node, *node.args)
 
     def _compared(self, named: Fields, node: Node, x: Node, y: Node) -> Iterator[Fields]:
         for condition, first, second in ((node.name, x, y), (SWAPPED[node.name], y, x)):
@@ -319,11 +312,48 @@ class Matcher:
     # ---- Memory ----
 
     def _memory(self, fields: Fields, request: Memory) -> Iterator[Fields]:
-        old = {} if request.old is None else {"d_o": request.old}
-        for more in _put(fields, store=request.width, atomic=request.atomic, **old):
+        old = {} if request.old is None else {"d_o": request.old, "rc": request.old}
+        wide = {"store_wide": int(request.wide)}
+        for more in _put(fields, store=request.width, atomic=request.atomic, **old, **wide):
             for guarded in self._guarded(more, request.guard, request.negated, "g_store"):
-                for placed in self._store_address(guarded, request.address):
-                    yield from self._d(placed, request.value)
+                for upper in self._raw(guarded, request.high) if request.high is not None else (guarded,):
+                    for placed in self._store_address(upper, request.address):
+                        for compared in self._compare_value(placed, request.compare):
+                            yield from self._d(compared, request.value)
+
+    def _compare_value(self, fields: Fields, node: Node | None) -> Iterator[Fields]:
+        """Fields in which the early result is what a compare-and-swap compares with."""
+        if node is None:
+            yield fields
+            return
+        for more in _put(fields, e_sel="R"):
+            yield from self._r(more, node)
+
+    # ---- Exchange ----
+
+    def _gather(self, fields: Fields, request: Gather) -> Iterator[Fields]:
+        for more in _put(fields, gather=request, branch="gather", publish_parity=request.parity):
+            for voted in self._guarded(more, request.vote, request.negated, "vote"):
+                for placed in self._members(voted, request.members):
+                    yield from (placed,) if request.word is None else self._published(placed, request)
+
+    def _members(self, fields: Fields, node: Node) -> Iterator[Fields]:
+        for place in self.places(node):
+            if place.kind == "word":
+                yield from _put(fields, member="Q", pq=place.content)
+            elif place.kind == "reg":
+                yield from _put(fields, member="A", ra=place.content, publishes="D")
+
+    def _published(self, fields: Fields, request: Gather) -> Iterator[Fields]:
+        """A register's word is published as it is; what is computed, by its DATA."""
+        assert request.word is not None
+        if not isinstance(fields.get("d_b"), Reg):
+            for place in self.places(request.word):
+                if place.kind == "reg":
+                    yield from _put(fields, ra=place.content, d_b=0, publishes="ra")
+        for more in _put(fields, publishes="D"):
+            for placed in self._d(more, request.word):
+                yield placed if isinstance(placed.get("d_b"), Reg) else {**placed, "d_b": request.scratch}
 
     def _store_address(self, fields: Fields, node: Node) -> Iterator[Fields]:
         for more in _put(fields, sb_sel="zero"):
@@ -346,7 +376,7 @@ class Matcher:
 
 def _order(request: Request) -> int:
     """Requests with fewest ways to be done come first."""
-    return [Memory, Leave, ToStage, ToPredicate, ToRegister].index(type(request))
+    return [Collect, Memory, Leave, ToPair, ToStage, ToPredicate, ToRegister, Gather].index(type(request))
 
 
 def _orders(op: str, x: Node, y: Node) -> list[tuple[str, Node, Node]]:

@@ -34,16 +34,19 @@ INVERTED: dict[str, str] = {"eq": "ne", "ne": "eq", **_pairs("lt ge", "le gt")}
 NEUTRAL = frozenset({"add", "sub", "or", "xor"})
 """ALU operations whose second operand changes nothing if it is 0."""
 MULTIPLIES = frozenset({"mul.lo", "mulhi.s", "mulhi.u"})
+SHIFTS = frozenset({"shl", "shr.s", "shr.u", "shf.l.wrap", "shf.l.clamp", "shf.r.wrap", "shf.r.clamp"})
 SMALL_SHIFT = 3
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
-    """A value. ``kind``: const, word, x, y, reg, preg (leaves), alu, m, load, select, cmp.
+    """A value. ``kind``: const, word, x, y, reg, preg (leaves), alu, m, load, high, select, cmp, copy, made, v, range.
 
-    ``name``: the operation, condition or load width, or the special's name. ``value``: the constant, or the parameter
-    word's number. ``negated``: of a select's or guarded load's predicate. ``uniform``: the same in all lanes of a CTA.
-    ``register``: of a leaf. A load's arguments: address, and the predicate that allows it to fault, if it has one.
+    ``name``: the operation, condition or load width, or the special's name. ``value``: the constant, the parameter
+    word's number, or 1 for a load that must be aligned to 16 bytes. ``negated``: of a select's or guarded load's
+    predicate. ``uniform``: the same in all lanes of a CTA. ``register``: of a leaf, or of what an effect has made. A
+    load's arguments: address, and the predicate that allows it to fault, if it has one. high: the upper word of a load
+    of 64 bits. copy: its argument in a register of its own. v and range: what a block collects from the warp.
     ``order``: of making. ``size``: of the tree below, itself included.
     """
 
@@ -62,26 +65,32 @@ class Node:
     def leaf(self) -> bool:
         return self.kind in LEAVES
 
+    @property
+    def test(self) -> bool:
+        """Whether it is a predicate that a block can write."""
+        return self.kind in ("cmp", "range")
+
     def __repr__(self) -> str:
         match self.kind:
             case "const":
                 return str(self.value if self.value < 1 << 31 else self.value - (1 << 32))
             case "word":
                 return f"w{self.value}"
-            case "reg" | "preg":
+            case "reg" | "preg" | "made":
                 return str(self.register)
             case "x" | "y":
                 return self.name
         return f"{self.kind}.{self.name}({', '.join(map(repr, self.args))})"
 
 
-LEAVES = frozenset({"const", "word", "x", "y", "reg", "preg"})
+LEAVES = frozenset({"const", "word", "x", "y", "reg", "preg", "made"})
 
 
 @dataclass
 class Graph:
-    """Makes nodes, folding constants and giving equal values one node."""
+    """Makes nodes, folding constants and giving equal values one node. ``shifts``: there are shifts to the left."""
 
+    shifts: bool = False
     nodes: dict[object, Node] = field(default_factory=dict)
     loads: int = 0
 
@@ -146,10 +155,48 @@ class Graph:
                 return a
             if a.kind == "m" and a.name == op and a.args[1].kind == "const":
                 return self.m(op, a.args[0], self.const(a.args[1].value * b.value))
+            if self.shifts and b.value & (b.value - 1) == 0:
+                return self.shift_left(a, b.value.bit_length() - 1)
+        if op in SHIFTS and b.kind == "const" and b.value == 0:
+            return a
         return self._make(Node("m", op, (a, b), uniform=a.uniform and b.uniform))
 
     def shift_left(self, a: Node, amount: int) -> Node:
-        return self.m("mul.lo", a, self.const(1 << amount)) if amount < 32 else self.const(0)
+        if amount > 31:
+            return self.const(0)
+        if not self.shifts:
+            return self.m("mul.lo", a, self.const(1 << amount))
+        if a.kind == "m" and a.name == "shl" and a.args[1].kind == "const":
+            return self.shift_left(a.args[0], a.args[1].value + amount)
+        return self.m("shl", a, self.const(amount))
+
+    def funnel(self, op: str, low: Node, high: Node, amount: Node) -> Node:
+        """The high word comes as a register of its own."""
+        if low.kind == high.kind == amount.kind == "const":
+            return self.const(UNIT_M[op](low.value, amount.value, high.value))
+        uniform = low.uniform and high.uniform and amount.uniform
+        return self._make(Node("m", op, (low, amount, self.as_register(high)), uniform=uniform))
+
+    def as_register(self, a: Node) -> Node:
+        """The value as something that can be in a register: 0 is register 0."""
+        if a.kind in ("word", "x", "y") or (a.kind == "const" and a.value):
+            return self._make(Node("copy", "", (a,), uniform=a.uniform))
+        return a
+
+    def own_copy(self, a: Node) -> Node:
+        """The value in a register that nothing else counts on."""
+        self.loads += 1
+        return self._make(Node("copy", "own", (a,), uniform=a.uniform, number=self.loads))
+
+    def made(self, register: Reg) -> Node:
+        """What an effect leaves in a register."""
+        return self._make(Node("made", "", register=register))
+
+    def collected(self, op: str) -> Node:
+        return self._make(Node("v", op, uniform=op == "ballot"))
+
+    def in_range(self) -> Node:
+        return self._make(Node("range"))
 
     def compare(self, condition: str, a: Node, b: Node) -> Node:
         if a.kind == b.kind == "const":
@@ -169,11 +216,17 @@ class Graph:
         uniform = a.uniform and b.uniform and predicate.uniform
         return self._make(Node("select", "", (a, b, predicate), negated=negated, uniform=uniform))
 
-    def load(self, width: str, address: Node, guard: Node | None, negated: bool) -> Node:
+    def load(self, width: str, address: Node, guard: Node | None, negated: bool, wide: bool = False) -> Node:
         """A load of its own: two loads of one address are two nodes."""
         self.loads += 1
         args = (address,) if guard is None else (address, guard)
-        return self._make(Node("load", width, args, negated=negated, uniform=address.uniform, number=self.loads))
+        return self._make(
+            Node("load", width, args, int(wide), negated=negated, uniform=address.uniform, number=self.loads)
+        )
+
+    def high(self, load: Node) -> Node:
+        """The upper word of a load of 64 bits."""
+        return self._make(Node("high", "", (load,), uniform=load.uniform))
 
     def invert(self, predicate: Node) -> tuple[Node, bool]:
         """The opposite of a predicate as (node, negated)."""
@@ -191,6 +244,8 @@ def truth_of(predicate: Node) -> bool | None:
 
 def small_shift(node: Node) -> tuple[Node, int] | None:
     """(x, n) if the node is x << n with n in 1..3, which ALU A's second operand can be as it comes."""
+    if node.kind == "m" and node.name == "shl" and node.args[1].kind == "const":
+        return (node.args[0], node.args[1].value) if node.args[1].value <= SMALL_SHIFT else None
     if node.kind == "m" and node.name == "mul.lo" and node.args[1].kind == "const":
         amount = node.args[1].value.bit_length() - 1
         if node.args[1].value == 1 << amount and 1 <= amount <= SMALL_SHIFT:

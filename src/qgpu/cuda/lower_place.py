@@ -8,20 +8,22 @@ from functools import cached_property
 
 from qgpu.cuda.ir import Reg, Type
 from qgpu.cuda.lower_goals import Goal, Work
-from qgpu.cuda.lower_match import (
-    Fields,
+from qgpu.cuda.lower_match import Fields, Matcher
+from qgpu.cuda.lower_nodes import Node
+from qgpu.cuda.lower_requests import (
+    Collect,
+    Gather,
     Leave,
-    Matcher,
     Memory,
     Place,
     Request,
     Stage,
+    ToPair,
     ToPredicate,
     ToRegister,
     ToStage,
     Word,
 )
-from qgpu.cuda.lower_nodes import Node
 from qgpu.isa.tokens import STAGE_REGISTERS
 
 UNIFORM_COST, LANE_COST, SECOND_COST, BLOCK_COST = 1.25, 4.5, 1.0, 1.0
@@ -35,8 +37,8 @@ class Cut:
 
     ``fields[i]``: block i as the matcher filled it. ``registers``, ``stages``, ``predicates``, ``loaded``: node -> the
     block that writes it there or loads it. ``overwritten``: registers live at the start that get a new value, and the
-    block that does it. ``effects``: the block of each effect done. ``exit``: the last block where threads end on the
-    way. ``cost``: in tokens.
+    block that does it. ``made``: registers that an effect has written, and its block. ``effects``: the block of each
+    effect done. ``exit``: the last block where threads end on the way. ``cost``: in tokens.
     """
 
     requests: tuple[tuple[Request, ...], ...] = ()
@@ -46,6 +48,7 @@ class Cut:
     predicates: dict[Node, int] = field(default_factory=dict)
     loaded: dict[Node, int] = field(default_factory=dict)
     overwritten: dict[Reg, int] = field(default_factory=dict)
+    made: dict[Reg, int] = field(default_factory=dict)
     effects: tuple[int, ...] = ()
     exit: int = -1
     cost: float = 0.0
@@ -143,6 +146,8 @@ class Placer:
 
     def through_r(self, cut: Cut, request: Request) -> Node | None:
         """The value that a request needs ALU A to give, if it is sure to."""
+        if isinstance(request, ToPair):
+            return request.node.args[0] if request.node not in cut.registers else None
         if isinstance(request, ToStage | ToRegister):
             if request.node.kind == "load" and request.node not in cut.stages and request.node not in cut.registers:
                 return request.node.args[0]
@@ -160,6 +165,8 @@ class Placer:
             tuple(node for node, block in cut.predicates.items() if block < index and node in nodes),
             tuple((node, block == index) for node, block in cut.loaded.items() if node in nodes),
             tuple(register for register, block in cut.overwritten.items() if block < index),
+            tuple(register for register, block in cut.made.items() if block < index),
+            index == 0 and self.work.collect is not None,
             tuple((block > index) - (block < index) for block in cut.effects),
         )
         memory = self.work.fits
@@ -195,6 +202,12 @@ class Placer:
             case "reg":
                 if cut.overwritten.get(node.register, _NEVER) >= index:  # type: ignore[arg-type]
                     found.append(Place("reg", node.register))
+            case "made":
+                if cut.made.get(node.register, _NEVER) < index:  # type: ignore[arg-type]
+                    found.append(Place("reg", node.register))
+            case "v":
+                if index == 0:
+                    found.append(Place("ballot" if node.name == "ballot" else "shuffled", True))
         register = cut.registers.get(node)
         if register is not None and register[1] < index:
             found.append(Place("reg", register[0]))
@@ -211,7 +224,9 @@ class Placer:
 
     def may_load(self, cut: Cut, node: Node, index: int) -> bool:
         """Whether a load can stand in a block: behind the stores and ends of threads before it, not behind those after
-        it, and only once."""
+        it, and only once. What is collected can be only in the first block."""
+        if node.kind == "range":
+            return index == 0
         if node in cut.loaded:
             return cut.loaded[node] == index
         epoch = self.work.epoch[node]
@@ -252,6 +267,17 @@ class Placer:
                 changed["cost"] = float(changed["cost"]) + value_cost(request) + SECOND_COST * second  # type: ignore[arg-type]
                 if goal is not None:
                     changed["overwritten"] = {**cut.overwritten, register: index}
+                if goal is not None and goal.effect is not None:
+                    changed["made"] = {**cut.made, register: index}
+            case ToPair(node=node, low=low, high=high):
+                words = {node: (low, index), self.work.graph.high(node): (high, index)}
+                changed["registers"] = {**cut.registers, **words}
+                changed["cost"] = float(changed["cost"]) + value_cost(request)  # type: ignore[arg-type]
+            case Memory(old=Reg() as old):
+                changed["made"] = {**cut.made, old: index}
+                changed["cost"] = float(changed["cost"]) + LANE_COST + SECOND_COST  # type: ignore[arg-type]
+            case Gather(scratch=scratch) if fields.get("d_b") == scratch:
+                changed["cost"] = float(changed["cost"]) + LANE_COST  # type: ignore[arg-type]
             case ToStage(node=node, stage=stage):
                 changed["stages"] = {**cut.stages, node: (stage, index)}
             case ToPredicate(register=register) if goal is not None:
@@ -329,16 +355,20 @@ class Placer:
 def roots(request: Request) -> tuple[Node, ...]:
     """The nodes a request names."""
     match request:
-        case Memory(address=address, value=value, guard=guard):
-            return (address, value) if guard is None else (address, value, guard)
+        case Memory(address=address, value=value, guard=guard, high=high, compare=compare):
+            return tuple(node for node in (address, value, guard, high, compare) if node is not None)
         case Leave(guard=guard):
             return () if guard is None else (guard,)
+        case Gather(members=members, word=word, vote=vote):
+            return tuple(node for node in (members, word, vote) if node is not None)
+        case Collect(lane=lane):
+            return () if lane is None else (lane,)
     return (request.node,)
 
 
 def roots_written(request: Request) -> tuple[Node, ...]:
     """The node a request itself writes somewhere."""
-    return (request.node,) if isinstance(request, ToRegister | ToStage | ToPredicate) else ()
+    return (request.node,) if isinstance(request, ToRegister | ToStage | ToPredicate | ToPair) else ()
 
 
 def reads_register(fields: Fields, register: Reg) -> bool:
@@ -353,6 +383,9 @@ def _read(fields: Fields) -> list[object]:
 def read_registers(fields: Fields) -> set[Reg]:
     """The registers and predicates that a block reads."""
     found = {content for port in ("ra", "rb", "rc", "g_index") if isinstance(content := fields.get(port), Reg)}
+    # An old value is sent to a register that port C must name; what that held counts only if something reads C.
+    if fields.get("d_o") == fields.get("rc") and fields.get("c_sel") != "C":
+        found -= {fields.get("d_o"), None} - {fields.get(port) for port in ("ra", "rb")}  # type: ignore[arg-type]
     # A predicate written by the block itself is not read from before.
     if fields.get("p_write") and fields.get("p_index") == fields.get("g_index"):
         found.discard(fields["p_index"])
@@ -373,6 +406,8 @@ def _room(there: Sequence[Request], request: Request) -> bool:
 
 
 def value_cost(request: Request) -> float:
+    if isinstance(request, ToPair):
+        return 2 * (UNIFORM_COST if request.node.uniform else LANE_COST) + SECOND_COST
     if not isinstance(request, ToRegister):
         return 0.0
     return UNIFORM_COST if request.node.uniform else LANE_COST

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from qgpu.cuda.ir import Function, Instruction, Reg
 from qgpu.cuda.lower_goals import Work
-from qgpu.cuda.lower_match import Stage, Word
 from qgpu.cuda.lower_place import Cut, roots, stage_numbers
 from qgpu.cuda.lower_registers import Code, TooMany, numbered
+from qgpu.cuda.lower_requests import Stage, Word
 from qgpu.errors import UnsupportedError
 from qgpu.isa import encoding
 from qgpu.isa.program import FIRST_PARAM, PARAM_WORDS, Block, Program

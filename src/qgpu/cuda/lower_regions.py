@@ -8,26 +8,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from qgpu.cuda.flow import liveness, loops, predecessors
+from qgpu.cuda.flow import liveness, predecessors
 from qgpu.cuda.ir import (
-    Atomic,
     Barrier,
     BasicBlock,
     Branch,
     Exit,
-    Fence,
     Function,
     Instruction,
     Jump,
-    Load,
+    Operand,
     Reg,
     Terminator,
     Type,
+    WarpOp,
     reads,
     successors,
     writes,
 )
+from qgpu.cuda.lower_waits import waiting_latches
 from qgpu.cuda.simplify import remove_unreachable
+
+Stop = Terminator | Barrier | WarpOp
+"""What a region may end with."""
+
+
+def meets(item: Instruction) -> bool:
+    """Whether lanes wait for one another here."""
+    return isinstance(item, Barrier) or (isinstance(item, WarpOp) and item.op != "activemask")
 
 
 @dataclass(frozen=True)
@@ -42,15 +50,18 @@ class SideExit(Instruction):
 class Region:
     """Straight code with one way in: basic blocks that follow one another, threads ending on the way.
 
-    ``end``: its terminator, or the Barrier it stops at. ``following``: the region behind it in the layout.
+    ``end``: its terminator, or the Barrier or exchange it stops at. ``following``: the region behind it in the layout.
     ``live``: the registers whose values are read after it. ``yields``: it ends a loop in which threads may wait for
-    others.
+    others. ``collect``: the exchange that its first block ends. ``parity``: of the exchange buffer that this one uses;
+    the one at its end uses the other.
     """
 
     label: str
     items: tuple[Instruction, ...]
-    end: Terminator | Barrier
+    end: Stop
     live: frozenset[Reg] = frozenset()
+    collect: WarpOp | None = None
+    parity: int = 1
     following: str = ""
     yields: bool = False
 
@@ -96,19 +107,16 @@ def _merge_exits(function: Function) -> list[tuple[list[str], tuple[Instruction,
 
 def targets_of(region: Region) -> tuple[str, ...]:
     """The labels that the end of a region names."""
-    return () if isinstance(region.end, Barrier) else successors(BasicBlock("", (), region.end))
+    return () if isinstance(region.end, Barrier | WarpOp) else successors(BasicBlock("", (), region.end))
 
 
 def regions_of(function: Function, yields: bool) -> list[Region]:
-    """The regions of a function whose blocks are in layout order, split at barriers.
+    """The regions of a function whose blocks are in layout order, split at barriers and exchanges.
 
     yields: whether loops that wait for other threads may give way to them.
     """
     live = liveness(function)
-    waits: set[str] = set()
-    for loop in loops(function):
-        if yields and any(_waits(item) for label in loop.blocks for item in function.block(label).instructions):
-            waits.update(loop.latches)
+    waits = waiting_latches(function) if yields else frozenset()
     parts: list[Region] = []
     for labels, items, end in _merge_exits(function):
         after = frozenset().union(*(live.at_start[target] for target in successors(BasicBlock("", (), end))))
@@ -118,29 +126,37 @@ def regions_of(function: Function, yields: bool) -> list[Region]:
     return [replace(part, following=label) for part, label in zip(parts, following, strict=True)]
 
 
-def _waits(item: Instruction) -> bool:
-    """Whether a loop with this may wait for what other threads do."""
-    return isinstance(item, Fence) or (isinstance(item, Load) and item.volatile) or (
-        isinstance(item, Atomic) and item.dest is not None
-    )  # fmt: skip
+Piece = tuple[str, tuple[Instruction, ...], Stop, frozenset[Reg], WarpOp | None, int]
+"""The first fields of a Region."""
 
 
-def _split(
-    label: str, items: tuple[Instruction, ...], end: Terminator, after: frozenset[Reg]
-) -> list[tuple[str, tuple[Instruction, ...], Terminator | Barrier, frozenset[Reg]]]:
-    """The pieces of a region between barriers, each with what is live after it."""
-    pieces: list[tuple[str, tuple[Instruction, ...], Terminator | Barrier, frozenset[Reg]]] = []
+def _split(label: str, items: tuple[Instruction, ...], end: Terminator, after: frozenset[Reg]) -> list[Piece]:
+    """The pieces of a region between the places where lanes meet, each with what is live after it."""
+    pieces: list[Piece] = []
     live, stop = set(after), len(items)
-    last: Terminator | Barrier = end
+    last: Stop = end
+    parity = sum(isinstance(item, WarpOp) for item in items) % 2
     for position in range(len(items), -1, -1):
         item = items[position] if position < len(items) else end
-        if isinstance(item, Barrier):
-            pieces.append((f"{label}.after{position}", items[position + 1 : stop], last, after))
+        if meets(item):
+            assert isinstance(item, Barrier | WarpOp)
+            collect = item if isinstance(item, WarpOp) else None
+            pieces.append((f"{label}.after{position}", items[position + 1 : stop], last, after, collect, parity))
+            live.difference_update(writes(item))
+            if collect is not None:
+                parity ^= 1
+                live.update(source for source in lane_of(collect) if isinstance(source, Reg))
             after, last, stop = frozenset(live), item, position
+            live.update(reads(item))
             continue
         live.difference_update(writes(item))
         live.update(reads(item))
         if isinstance(item, SideExit):
             live.add(item.predicate)
-    pieces.append((label, items[:stop], last, after))
+    pieces.append((label, items[:stop], last, after, None, parity))
     return pieces[::-1]
+
+
+def lane_of(item: WarpOp) -> tuple[Operand, ...]:
+    """What the collecting block of an exchange still reads: what a shuffle's source lane is made of."""
+    return (item.sources[1],) if item.op.startswith("shuffle") else ()

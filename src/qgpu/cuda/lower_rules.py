@@ -25,11 +25,11 @@ HINTS: dict[str, str] = {
     "rem": DIVIDE,
     "shl": "shifts by amounts known only at run time are not there yet: shift by a constant, or multiply",
     "mulhi": "the high half of a product is not there yet",
-    "mulwide": NARROW,
     "funnel": "funnel shifts are not there yet",
     "extract": "bit fields are not there yet: use & with a constant",
     "insert": "bit fields are not there yet: use & and | with constants",
     "permute": "byte permutes are not there yet",
+    "mulwide": NARROW,
     "pack": NARROW,
     "high": NARROW,
 }
@@ -68,6 +68,13 @@ class Rules:
 
     # ---- Small building stones ----
 
+    def carry(self, a: Node, b: Node) -> Node:
+        """Of a + b, as a number."""
+        if self.has("alu_a", "addc"):
+            return self.alu("addc", a, b)
+        one, zero = self.const(1), self.const(0)
+        return self.graph.select(one, zero, self.graph.compare("lt.u", self.alu("add", a, b), a))
+
     def alu(self, op: str, a: Node, b: Node) -> Node:
         return self.graph.alu(op, a, b)
 
@@ -78,9 +85,12 @@ class Rules:
         return self.alu("and", a, self.const((1 << bits) - 1)) if bits < 32 else a
 
     def extend(self, a: Node, bits: int) -> Node:
-        """The low bits sign-extended: flip the sign bit, take it away again."""
+        """The low bits sign-extended: flip the sign bit and take it away again, where there is no operation for it."""
         if bits >= 32:
             return a
+        op = {8: "byte.s", 16: "half.s"}[bits]
+        if self.has("alu_a", op):
+            return self.alu(op, a, self.const(0))
         sign = self.const(1 << bits - 1)
         return self.alu("sub", self.alu("xor", self.cut(a, bits), sign), sign)
 
@@ -96,12 +106,14 @@ class Rules:
     def absolute(self, bits: int, a: Node) -> Node:
         a = self.extend(a, bits)
         zero = self.const(0)
+        if self.has("alu_a", "sad.s"):
+            return self.alu("sad.s", a, zero)
         return self.graph.select(a, self.alu("sub", zero, a), self.graph.compare("ge.s", a, zero))
 
     def shift_left(self, bits: int, a: Node, amount: Node) -> Node | None:
         if amount.kind == "const":
             return self.cut(self.graph.shift_left(a, amount.value), bits)
-        return self.graph.m("shl", a, amount) if bits == 32 and self.has("m_op", "shl") else None
+        return self.cut(self.graph.m("shl", a, amount), bits) if self.has("m_op", "shl") else None
 
     def shift_right(self, op: str, bits: int, a: Node, amount: Node) -> Node | None:
         if op == "shr.s":
@@ -133,21 +145,85 @@ class Rules:
             total = self.alu("add", total, self.graph.select(bit, zero, negative))
         return total
 
-    def extract(self, bits: int, a: Node, position: Node, length: Node) -> Node | None:
-        """A field of constant place, unsigned: shifted down, then cut."""
-        if position.kind != "const" or length.kind != "const":
+    def field(self, position: Node, length: Node) -> Node:
+        """Place and length of a bit field as bfe and place take them."""
+        if position.kind == length.kind == "const":
+            return self.const(position.value & 0xFF | (length.value & 0xFF) << 8)
+        ends = (self.alu("and", x, self.const(0xFF)) for x in (position, length))
+        start, count = ends
+        return self.alu("or", self.graph.shift_left(count, 8), start)
+
+    def extract(self, op: str, bits: int, a: Node, position: Node, length: Node) -> Node | None:
+        """A bit field; without an operation for it only one of constant place, unsigned: shifted down, then cut."""
+        if bits == 16 and op == "bfe.s":
+            a = self.extend(a, bits)
+        if self.has("alu_a", op):
+            return self.alu(op, a, self.field(position, length))
+        if position.kind != "const" or length.kind != "const" or op == "bfe.s":
             return None
         start, count = position.value & 0xFF, length.value & 0xFF
         moved = a if start == 0 else self.shift_right("shr.u", bits, a, self.const(start))
         return None if moved is None else self.cut(moved, min(count, 32)) if count else self.const(0)
 
     def insert(self, bits: int, a: Node, into: Node, position: Node, length: Node) -> Node | None:
-        if position.kind != "const" or length.kind != "const":
+        if position.kind == length.kind == "const":
+            start, count = position.value & 0xFF, length.value & 0xFF
+            mask = self.const((((1 << count) - 1) << start) & ((1 << bits) - 1))
+            moved = self.graph.shift_left(a, start)
+        elif self.has("alu_a", "place") and self.has("m_op", "shl"):
+            mask = self.alu("place", self.const(-1), self.field(position, length))
+            moved = self.graph.m("shl", a, self.alu("and", position, self.const(0xFF)))
+        else:
             return None
-        start, count = position.value & 0xFF, length.value & 0xFF
-        mask = (((1 << count) - 1) << start) & ((1 << bits) - 1)
-        moved = self.alu("and", self.graph.shift_left(a, start), self.const(mask))
-        return self.alu("or", self.alu("and", into, self.const(~mask)), moved)
+        return self.alu("xor", self.alu("and", self.alu("xor", moved, into), mask), into)
+
+    def find_shift(self, op: str, a: Node) -> Node | None:
+        """How far left to shift to bring the highest bit that is found to the top; all ones if there is none."""
+        if not self.has("alu_a", op, "clz"):
+            return None
+        if op == "bfind.u":
+            none = self.graph.compare("eq", a, self.const(0))
+            return self.graph.select(self.const(-1), self.alu("clz", a, self.const(0)), none)
+        place = self.alu(op, a, self.const(0))
+        return self.graph.select(
+            place, self.alu("sub", self.const(31), place), self.graph.compare("lt.s", place, self.const(0))
+        )
+
+    def permute(self, low: Node, high: Node, selector: Node) -> Node | None:
+        """Bytes of two words: the machine picks from one, so that each is asked and a mask says which counts."""
+        if not self.has("alu_a", "prmt"):
+            return None
+        if selector.kind == "const":
+            nibbles = [selector.value >> 4 * k & 15 for k in range(4)]
+            for amount in (8, 16, 24):
+                if nibbles == [amount // 8 + k for k in range(4)] and self.has("m_op", "shf.r.wrap"):
+                    return self.graph.funnel("shf.r.wrap", low, high, self.const(amount))
+            mask = sum(0xFF << 8 * k for k in range(4) if nibbles[k] & 4)
+            if low is high:
+                mask = 0
+            return self.mixed(
+                self.alu("prmt", low, selector),
+                self.alu("prmt", high, selector),
+                self.const(mask),
+                mask in (0, 0xFFFFFFFF),
+            )
+        if low is high:
+            return self.alu("prmt", low, selector)
+        # The third bit of each nibble, brought to the top of the byte that it stands for, fills that byte.
+        spread = self.alu("and", selector, self.const(0x4444))
+        for distance, kept in ((8, 0x00440044), (4, 0x04040404)):
+            both = self.alu("or", self.graph.shift_left(spread, distance), spread)
+            spread = self.alu("and", both, self.const(kept))
+        mask_node = self.alu("prmt", self.graph.shift_left(spread, 5), self.const(0xBA98))
+        return self.mixed(self.alu("prmt", low, selector), self.alu("prmt", high, selector), mask_node, False)
+
+    def mixed(self, low: Node, high: Node, mask: Node, whole: bool) -> Node:
+        """high where the mask is 1, low elsewhere."""
+        if whole:
+            return high if mask.value else low
+        if high.kind == "const" and high.value == 0:
+            return self.alu("and", low, self.alu("xor", mask, self.const(-1)))
+        return self.alu("xor", self.alu("and", self.alu("xor", low, high), mask), low)
 
     def logic3(self, a: Node, b: Node, c: Node, table: Node) -> Node | None:
         """Any function of three bits, as a choice by c between two functions of a and b: f0 ^ ((f0 ^ f1) & c)."""
@@ -155,6 +231,15 @@ class Rules:
             return None
         rows = [(table.value >> row) & 1 for row in range(8)]  # row: a << 2 | b << 1 | c
         f0, f1 = (tuple(rows[2 * k + low] for k in range(4)) for low in (0, 1))
+        constant = {(0, 0, 0, 0): 0, (1, 1, 1, 1): 1}
+        if f0 in constant and f1 not in constant:
+            other, op = self.logic2(f1, a, b), ("and", "orn")[constant[f0]]
+            if op == "and" or self.has("alu_b", op):
+                return self.alu(op, other, c)
+        if f1 in constant and f0 not in constant:
+            other, op = self.logic2(f0, a, b), ("andn", "or")[constant[f1]]
+            if op == "or" or self.has("alu_b", op):
+                return self.alu(op, other, c)
         both = tuple(x ^ y for x, y in zip(f0, f1, strict=True))
         return self.alu("xor", self.logic2(f0, a, b), self.alu("and", self.logic2(both, a, b), c))
 
@@ -162,6 +247,8 @@ class Rules:
         """Any function of two bits from its values at (a, b) = 00, 01, 10, 11."""
         if rows[0]:
             return self.alu("xor", self.logic2(tuple(1 - row for row in rows), a, b), self.const(-1))
+        if rows[1:] in ((0, 1, 0), (1, 0, 0)) and self.has("alu_b", "andn"):
+            return self.alu("andn", a, b) if rows[2] else self.alu("andn", b, a)
         match rows[1:]:
             case (0, 0, 0):
                 return self.const(0)
@@ -184,11 +271,13 @@ def _direct(op: str) -> Callable[..., Node]:
     return lambda rules, bits, a, b: rules.cut(rules.alu(op, a, b), bits)
 
 
-def _single(op: str) -> Callable[..., Node | None]:
-    """An operation on one operand, where the machine has it."""
+def _single(op: str, correction: int = 0) -> Callable[..., Node | None]:
+    """An operation on one operand, where the machine has it. ``correction``: to be added for one of 16 bits."""
 
     def build(rules: Rules, bits: int, a: Node) -> Node | None:
-        return rules.alu(op, a, rules.const(0)) if bits == 32 and rules.has("alu_a", op) else None
+        if not rules.has("alu_a", op):
+            return None
+        return rules.alu("add", rules.alu(op, a, rules.const(0)), rules.const(correction if bits == 16 else 0))
 
     return build
 
@@ -196,8 +285,16 @@ def _single(op: str) -> Callable[..., Node | None]:
 def _multiply(op: str) -> Callable[..., Node | None]:
     def build(rules: Rules, bits: int, a: Node, b: Node) -> Node | None:
         if op != "mul.lo" and bits < 32:
-            return None
+            factors = [rules.extend(x, bits) if op.endswith("s") else x for x in (a, b)]
+            return rules.shift_right("shr.u", 32, rules.graph.m("mul.lo", *factors), rules.const(16))
         return rules.cut(rules.graph.m(op, a, b), bits) if rules.has("m_op", op) else None
+
+    return build
+
+
+def _funnel(op: str) -> Callable[..., Node | None]:
+    def build(rules: Rules, bits: int, low: Node, high: Node, n: Node) -> Node | None:
+        return rules.graph.funnel(op, low, high, n) if rules.has("m_op", op) else None
 
     return build
 
@@ -211,9 +308,14 @@ def _wide(signed: bool) -> Callable[..., Node | None]:
     return build
 
 
+def _reverse(rules: Rules, bits: int, a: Node) -> Node | None:
+    return rules.alu("brev", a, rules.const(0)) if bits == 32 and rules.has("alu_a", "brev") else None
+
+
 _ROWS: dict[str, Callable[..., Node | None]] = {
     "mov": lambda rules, bits, a: a,
     "add": _direct("add"),
+    "carry": lambda rules, bits, a, b: rules.carry(a, b),
     "sub": _direct("sub"),
     "and": _direct("and"),
     "or": _direct("or"),
@@ -234,14 +336,21 @@ _ROWS: dict[str, Callable[..., Node | None]] = {
     "shl": lambda rules, bits, a, n: rules.shift_left(bits, a, n),
     "shr.s": lambda rules, bits, a, n: rules.shift_right("shr.s", bits, a, n),
     "shr.u": lambda rules, bits, a, n: rules.shift_right("shr.u", bits, a, n),
-    "extract.u": lambda rules, bits, a, p, n: rules.extract(bits, a, p, n),
+    "extract.u": lambda rules, bits, a, p, n: rules.extract("bfe.u", bits, a, p, n),
+    "extract.s": lambda rules, bits, a, p, n: rules.extract("bfe.s", bits, a, p, n),
     "insert": lambda rules, bits, a, into, p, n: rules.insert(bits, a, into, p, n),
     "logic3": lambda rules, bits, a, b, c, table: rules.logic3(a, b, c, table),
     "popc": _single("popc"),
-    "clz": _single("clz"),
-    "reverse": _single("brev"),
+    "clz": _single("clz", -16),
+    "reverse": _reverse,
     "find.u": _single("bfind.u"),
-    "find.s": _single("bfind.s"),
+    "find.s": lambda rules, bits, a: _single("bfind.s")(rules, bits, rules.extend(a, bits)),
+    "findshift.u": lambda rules, bits, a: rules.find_shift("bfind.u", a) if bits == 32 else None,
+    "findshift.s": lambda rules, bits, a: rules.find_shift("bfind.s", a) if bits == 32 else None,
+    **{f"funnel.{op}": _funnel(f"shf.{op}") for op in ("l.wrap", "l.clamp", "r.wrap", "r.clamp")},
+    "permute": lambda rules, bits, low, high, selector: rules.permute(low, high, selector),
+    "pack": lambda rules, bits, low, high: rules.alu("or", rules.graph.shift_left(high, bits), rules.cut(low, bits)),
+    "high": lambda rules, bits, a: rules.shift_right("shr.u", 32, a, rules.const(bits)),
     **{f"sext{n}": lambda rules, bits, a, n=n: rules.cut(rules.extend(a, n), bits) for n in (8, 16, 32)},
     **{f"zext{n}": lambda rules, bits, a, n=n: rules.cut(rules.cut(a, n), bits) for n in (8, 16, 32)},
 }

@@ -15,9 +15,9 @@ from heapq import heappop, heappush
 
 from qgpu.cuda.ir import Reg
 from qgpu.cuda.lower_goals import Goal
-from qgpu.cuda.lower_match import Leave, Memory, Request, ToPredicate, ToRegister, ToStage
 from qgpu.cuda.lower_nodes import Node, small_shift
 from qgpu.cuda.lower_place import BLOCK_COST, Cut, Placer, by_order, by_size, roots, roots_written, value_cost
+from qgpu.cuda.lower_requests import Leave, Memory, Request, ToPair, ToPredicate, ToRegister, ToStage
 from qgpu.isa.tokens import BLOCKS
 
 EXPANDED = 32
@@ -27,6 +27,10 @@ LARGE = 12
 """Values to be computed for one request, above which some of them are computed by themselves."""
 LEFT_COST = 0.75
 """Guess of what a node still costs that is not yet there."""
+
+
+REACH = 3
+"""Operations on a collected value that one block may hold."""
 
 
 class CannotSelect(Exception):
@@ -40,10 +44,11 @@ class TooLong(Exception):
 @dataclass
 class Selector(Placer):
     """``stages``: whether stage registers may be used. ``forced``: values to be written to registers as soon as a goal
-    needs them."""
+    needs them. ``reach``: how far what is collected may be computed with in the block that collects it."""
 
     stages: bool = True
     forced: frozenset[Node] = frozenset()
+    reach: int = REACH
 
     @cached_property
     def users(self) -> Counter[Node]:
@@ -57,12 +62,18 @@ class Selector(Placer):
     def run(self) -> Cut:
         work = self.work
         cut = Cut()
+        waiting = list(work.writes)
+        if work.collect is not None:
+            cut, done = self.collected(self.append(cut, work.collect.request))
+            waiting = [goal for goal in waiting if goal not in done]
         early = self.loads_before_stores()
         for position, goal in enumerate(work.goals):
             for node in early.get(position, ()):
                 cut = self.hold(cut, node)
-            cut = self.plan(self.prepare(cut, goal.request), goal.request, goal)
-        waiting = list(work.writes)
+            request = goal.request
+            if isinstance(request, Memory) and request.old is not None and request.value.name == "own":
+                cut = self.plan(cut, ToRegister(request.value, request.old))
+            cut = self.plan(self.prepare(cut, request), request, goal)
         while waiting:
             cut, goal = self.next_write(cut, waiting)
             waiting = [other for other in waiting if other is not goal]
@@ -72,6 +83,46 @@ class Selector(Placer):
         if work.tail:
             cut = self.append(cut, Leave("bra", work.tail))
         return self.without_unread(cut)
+
+    def collected(self, cut: Cut) -> tuple[Cut, list[Goal]]:
+        """What the first block collects, kept: with as much as can be computed of it in the same block. Also the goals
+        that are done by that."""
+        done: list[Goal] = []
+        for kind in ("range", "v"):
+            node = next((node for node in self.reached if node.kind == kind), None)
+            if node is None:
+                continue
+            ways = [(cut, way, goal) for way in self.chain(node)[::-1] for goal in (*self.work.writes, None)]
+            found, goal = next(found for found in (self.first_block(*way) for way in ways) if found is not None)
+            cut, done = found, [*done, *([goal] if goal else [])]
+        return cut, done
+
+    def first_block(self, cut: Cut, node: Node, goal: Goal | None) -> tuple[Cut, Goal | None] | None:
+        """The cut with a value computed and kept in the first block, as a goal wants it or in a register of its own."""
+        if goal is None:
+            own = ToPredicate(node, self.predicate(node)) if node.test else ToRegister(node, self.register(node))
+            found = self.at(cut, own, 0, None)
+        elif goal.request.node is not node or self.takes_away(cut, goal):  # type: ignore[union-attr]
+            return None
+        else:
+            found = self.at(cut, goal.request, 0, goal)
+        return None if found is None else (found, goal)
+
+    def chain(self, node: Node) -> list[Node]:
+        """A value, what alone is computed of it, and so on."""
+        found = [node]
+        while node.kind == "v" and len(found) <= self.reach and self.users[found[-1]] == 1:
+            above = [other for other in self.reached if found[-1] in other.args]
+            if not above:
+                break
+            found += above
+        return found
+
+    def takes_away(self, cut: Cut, goal: Goal) -> bool:
+        """Whether a register write would take an old value away from something else that is to be done."""
+        target, known = goal.request.register, {goal.request.node}  # type: ignore[union-attr]
+        others = [other for other in self.work.everything() if other is not goal]
+        return any(self.reads_leaf(cut, other.request, target, known) for other in others)
 
     def loads_before_stores(self) -> dict[int, list[Node]]:
         """Loads to be done before a store because what comes after it reads them: position of the goal -> loads."""
@@ -92,7 +143,10 @@ class Selector(Placer):
     def prepare(self, cut: Cut, request: Request) -> Cut:
         """What a goal needs computed before: loads that several read, and values forced into registers."""
         for node in sorted(self.needed(cut, request), key=by_size):
-            if node in self.forced and node not in cut.registers and node not in roots_written(request):
+            if node.kind == "load" and node.name == "b64":
+                if node not in roots_written(request):
+                    cut = self.hold(cut, node)
+            elif node in self.forced and node not in cut.registers and node not in roots_written(request):
                 cut = self.plan(cut, ToRegister(node, self.register(node)))
             elif node.kind == "load" and self.users[node] > 1 and node not in roots_written(request):
                 cut = self.hold(cut, node)
@@ -102,6 +156,9 @@ class Selector(Placer):
         """A value computed and kept."""
         if node in cut.registers or node in cut.stages:
             return cut
+        if node.kind == "load" and node.name == "b64":
+            low = self.register(node)
+            return self.plan(cut, ToPair(node, low, Reg(f"{low.name}h", low.type)))
         if self.can_stage(node) and node not in self.forced:
             found = self.planned(cut, ToStage(node, self.stage(node)))
             if found is not None:
@@ -110,7 +167,7 @@ class Selector(Placer):
 
     def can_stage(self, node: Node) -> bool:
         """Whether a value can be and is of use in a stage register: addresses and shifted operands read none."""
-        made = node.kind in ("load", "alu", "reg") or small_shift(node) is not None
+        made = node.kind in ("load", "alu", "reg", "made") or small_shift(node) is not None
         return self.stages and made and node not in self.addresses
 
     @cached_property
@@ -140,7 +197,7 @@ class Selector(Placer):
         # A predicate cannot be copied; what is made of it can be computed before.
         users = [node for other in (*waiting, *end) for node in self.tree(other.request) if leaf in node.args]
         for node in sorted({leaf} if leaf.kind == "reg" else set(users), key=by_order):
-            if node.kind != "cmp":
+            if not node.test:
                 cut = self.hold(cut, node)
         return cut, goal
 
@@ -194,16 +251,15 @@ class Selector(Placer):
     def part(self, cut: Cut, request: Request) -> Node | None:
         """What to compute by itself where a request needs very much: about half of it."""
         everything = self.needed(cut, request) - {*roots_written(request)}
-        sizes = {node: len(self.needed_below(cut, (node,))) for node in everything if node.kind != "cmp"}
+        sizes = {node: len(self.needed_below(cut, (node,))) for node in everything if not node.test}
         small = [node for node in sizes if 1 < sizes[node] <= max(LARGE // 2, len(everything) * 2 // 3)]
         return max(small, key=lambda node: (sizes[node], -node.order), default=None)
 
     def in_register(self, cut: Cut, node: Node) -> Cut:
         """A value in a register, a predicate written; from registers alone."""
-        if node.kind in ("preg", "reg") or node in cut.registers or node in cut.predicates:
+        if node.kind in ("preg", "reg", "made") or node in cut.registers or node in cut.predicates:
             return cut
-        test = node.kind == "cmp"
-        request = ToPredicate(node, self.predicate(node)) if test else ToRegister(node, self.register(node))
+        request = ToPredicate(node, self.predicate(node)) if node.test else ToRegister(node, self.register(node))
         found = self.attempt(cut, request, None)
         if found is None:
             raise CannotSelect(f"{node} fits no machine block in {self.work.region.label}")
@@ -245,7 +301,7 @@ class Selector(Placer):
             node = waiting.pop()
             if node in found or node.leaf or node in cut.registers or node in cut.stages:
                 continue
-            if node.kind == "cmp" and node in cut.predicates:
+            if node.test and node in cut.predicates:
                 continue
             found.add(node)
             waiting += node.args
@@ -263,7 +319,7 @@ class Selector(Placer):
                 yield node
 
     def ways(self, cut: Cut, node: Node) -> Iterator[Request]:
-        if node.kind == "cmp":
+        if node.test:
             if node not in cut.predicates:
                 yield ToPredicate(node, self.predicate(node))
             return

@@ -11,6 +11,7 @@ from qgpu.cuda.expand_printf import BUFFER, Format, expand_prints
 from qgpu.cuda.frontend import kernel_named, translate
 from qgpu.cuda.ir import Const, Function, KernelParameter, Operand, Special, Type, map_operands
 from qgpu.cuda.lower import Options, lower
+from qgpu.cuda.lower_warp import plain_barriers
 from qgpu.cuda.memory import (
     ModuleVariable,
     has_dynamic_shared,
@@ -145,7 +146,7 @@ def prepare(function: Function, file: str = "") -> Prepared:
     """The IR of a kernel on its way to lowering. Raises UnsupportedError for what finds no place."""
     function = optimize(function)
     expanded, formats = expand_prints(function, file)
-    expanded = promote_locals(expanded)
+    expanded = promote_locals(plain_barriers(expanded))
     if expanded != function:
         function = optimize(expanded)
     function = before = replace(function, variables=used_variables(function))
