@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from random import Random
 
+from tests.isa.mend import mended
 from tests.machine.random_memory import destinations, loads, shift_of, stores
 
-from qgpu.isa import encoding
+from qgpu.isa import encoding, subset
 from qgpu.isa.execute import LOAD_BYTES, STORE_BYTES
 from qgpu.isa.program import FIRST_PARAM, Block, Launch, Program
 
 EDGES = (0, 1, 2, 0xFFFFFFFF, 0x7FFFFFFF, 0x80000000, 0x7FFF, 0x8000, 0xFFFF8000, 0xFFFF7FFF, 0x10000, 0xAAAAAAAA)
-ALU = ("add", "sub", "rsub", "and", "or", "xor", "first", "second")
 ARRAY = 64
 WORDS = 32
 
@@ -30,19 +30,18 @@ def _fields(rng: Random, index: int, count: int) -> dict[str, int | str]:
     register = lambda: rng.randrange(16)  # noqa: E731
     parameter = lambda: rng.randrange(0, FIRST_PARAM + 8)  # noqa: E731
     specials = encoding.CHOICES["x"]
+    any_of = lambda name: rng.choice(sorted(subset.PRESENT[name]))  # noqa: E731
     f: dict[str, int | str] = {
         "ra": register(), "rb": register(), "rc": register(), "imm": rng.choice((rng.randrange(-40, 40), rng.randrange(-32768, 32768))),  # noqa: E501
         "pa": parameter(), "pq": parameter(), "pt": parameter(), "x": rng.choice(specials), "y": rng.choice(("ctaid.x", "ctaid.y", "ctaid.z")),  # noqa: E501
         "a_sel": rng.choice(("zero", "A", "P", "Y", "X", "I")), "b_sel": rng.choice(("zero", "B", "I", "X", "P")),
-        "b_shift": rng.randrange(4), "alu_a": rng.choice(ALU), "m1_sel": rng.choice(("zero", "A", "R", "L", "S1", "B", "Q")),  # noqa: E501
-        "m2_sel": rng.choice(("zero", "B", "I", "Q", "L", "S2", "R", "A")), "m_op": rng.choice(("first", "mul.lo")),
-        "c_sel": rng.choice(("zero", "C", "S2", "X", "I", "Q", "L")), "alu_b": rng.choice(ALU), "cond": rng.randrange(10),  # noqa: E501
+        "b_shift": rng.randrange(4), "alu_a": any_of("alu_a"), "m1_sel": rng.choice(("zero", "A", "R", "L", "S1", "B", "Q")),  # noqa: E501
+        "m2_sel": rng.choice(("zero", "B", "I", "Q", "L", "S2", "R", "A")), "m_op": any_of("m_op"),
+        "c_sel": rng.choice(("zero", "C", "S2", "X", "I", "Q", "L")), "alu_b": any_of("alu_b"), "cond": rng.randrange(10),  # noqa: E501
         "p_write": rng.randrange(2), "p_index": rng.randrange(4), "p_src": rng.choice(("a", "b")), "g_index": rng.randrange(4),  # noqa: E501
         "g_neg": rng.randrange(2), "g_sel": rng.randrange(2), "stage_w": rng.choice(("none", "R", "L")),
         "stage_wi": rng.randrange(4), "stage_1": rng.randrange(4), "stage_2": rng.randrange(4),
     }  # fmt: skip
-    if f["p_src"] == "b":
-        f["m_op"] = "first"  # the circuits compare ALU B's operands before the product is there
     if rng.random() < 0.35:
         f |= loads(rng)
     if rng.random() < 0.4:
@@ -80,7 +79,7 @@ def launch(rng: Random, blocks: int | None = None) -> Launch:
     made = []
     for index in range(count):
         fields = _fields(rng, index, count)
-        numbers = {k: encoding.CHOICES[k].index(v) if isinstance(v, str) else v for k, v in fields.items()}
+        numbers = {k: encoding.CHOICES[k].index(v) if isinstance(v, str) else v for k, v in mended(fields).items()}
         made.append(Block({k: v for k, v in numbers.items() if v}))
     pool = (ARRAY, ARRAY + 4 * WORDS, *(word(rng) for _ in range(6)))
     rows = {ARRAY // 8 + i: (word(rng), word(rng)) for i in range(WORDS)}
@@ -110,7 +109,7 @@ def straight(rng: Random, count: int) -> Launch:
             fields["b_shift"] = shift_of(size) + (rng.random() < 0.2 and size < 8)
         if index == count - 1:
             fields["branch"] = "exit"
-        numbers = {k: encoding.CHOICES[k].index(v) if isinstance(v, str) else v for k, v in fields.items()}
+        numbers = {k: encoding.CHOICES[k].index(v) if isinstance(v, str) else v for k, v in mended(fields).items()}
         made.append(Block({k: v for k, v in numbers.items() if v}))
     pool = (ARRAY, ARRAY + 4 * WORDS, *(word(rng) for _ in range(6)))
     rows = {ARRAY // 8 + i: (word(rng), word(rng)) for i in range(WORDS)}
