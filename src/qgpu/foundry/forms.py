@@ -141,8 +141,9 @@ class Chooser:
         return any_order_exact(row, self.lo, self.hi)
 
     def _way(
-        self, kind: str, sides: Sequence[Sequence[tuple[Row, int]]], const: int, part: Part, slope: int, tail: float = 0.0
-    ) -> _Way:
+        self, kind: str, sides: Sequence[Sequence[tuple[Row, int]]], const: int, part: Part, slope: int,
+        tail: float = 0.0,
+    ) -> _Way:  # fmt: skip
         """A way whose rows stand on two sides of a pivot, only one of which is on at a time; on one side the
         roundings of all rows add up, and at the pivot itself one row of each side can be near its bend. ``slope``:
         by how much the inputs' errors are multiplied, ``tail``: what each unit of a row adds."""
@@ -211,7 +212,8 @@ class Chooser:
             return None
         sides, const = found
         linear = (Row(part.terms, 0, linear=True), slope)
-        way = self._way("saw", [[linear, *side] for side in sides], const - slope * part.table[0], part, abs(slope), TAIL)
+        both = [[linear, *side] for side in sides]
+        way = self._way("saw", both, const - slope * part.table[0], part, abs(slope), TAIL)
         return replace(way, rows=(linear, *(pair for side in sides for pair in side)))
 
     def _step_sides(self, part: Part, table: Table, kind: str) -> tuple[list[list[tuple[Row, int]]], int] | None:

@@ -137,8 +137,8 @@ class _Walk:
         return (self.bears[out] - 2 * weights.cases * self.spare) / weights.inputs
 
     def _limit(self, args: Iterable[Affine], total: float) -> None:
-        """Together, the expressions may be off by ``total``. A gate's literals, pushed far, do not ask of what they gate
-        to be as exact as they are."""
+        """Together, the expressions may be off by ``total``. A gate's literals, pushed far, do not ask of what they
+        gate to be as exact as they are."""
         terms = [term for arg in args for term in arg.terms]
         share = _shares(abs(coef) for _, coef in terms)
         whole = sum(share[abs(coef)] for _, coef in terms)

@@ -107,7 +107,8 @@ def _carry(b: Builder, a: Word, bs: Word, here: Expr) -> Expr:
 
 
 def _differs(b: Builder, a: Word, is_: Mapping[str, Expr]) -> list[Expr]:
-    """Bits among which the highest is looked for: a's own, or for bfind.s those that differ from the sign. One level."""
+    """Bits among which the highest is looked for: a's own, or for bfind.s those that differ from the sign. One
+    level."""
     plain, signed = is_["find.plain"], is_["find.signed"]
     return [
         b.sum_of(f"find{i}", [conj(plain, x), conj(signed, x, ~a.sign), conj(signed, ~x, a.sign)], 0, 1)

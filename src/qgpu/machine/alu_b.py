@@ -77,8 +77,8 @@ def lines(b: Builder, rom: Mapping[str, Word]) -> dict[str, Expr]:
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """After level 3. ``low``, ``high``: of the sum's two halves, up to 14 each; ``logic``: of a logic operation's result;
-    ``c``: of the second operand."""
+    """After level 3. ``low``, ``high``: of the sum's two halves, up to 14 each; ``logic``: of a logic operation's
+    result; ``c``: of the second operand."""
 
     low: list[Expr]
     high: list[Expr]
@@ -132,8 +132,8 @@ def _joined(b: Builder, columns: list[Expr], c: Word, k: Amount, is_: Mapping[st
 
 
 def _digits(b: Builder, columns: list[Expr], c: Word, is_: Mapping[str, Expr]) -> Digits:
-    """Level 3. A digit is what its columns leave and the carry of the digit below; the top digit of the low half has two
-    bits only, so a part of the carry below passes it by."""
+    """Level 3. A digit is what its columns leave and the carry of the digit below; the top digit of the low half has
+    two bits only, so a part of the carry below passes it by."""
     terms: dict[str, list[Term]] = {f"{half}{j}": [] for half in ("low", "high") for j in range(DIGITS)}
     logic = []
     last = DIGITS - 1

@@ -46,8 +46,9 @@ class Order:
         return (1 - self.zero_one - self.one_zero).assume(0, 1)
 
     def _cases(
-        self, found: Sequence[Expr], signed_top: Expr, plain_top: Expr, literals: Sequence[Expr], signed: Expr, weight: int
-    ) -> list[Term]:
+        self, found: Sequence[Expr], signed_top: Expr, plain_top: Expr, literals: Sequence[Expr], signed: Expr,
+        weight: int,
+    ) -> list[Term]:  # fmt: skip
         terms = [conj(signed_top, signed, *literals, weight=weight), conj(plain_top, ~signed, *literals, weight=weight)]
         for j, one in enumerate(found):
             terms.append(conj(one, *self.same[j + 1 :], self._top, *literals, weight=weight))

@@ -1,8 +1,9 @@
 """The product of two words as counts by column, and what becomes of such counts: first two levels of unit M.
 
-A column's *count* is how many units of ``2**k`` stand in it. Where a column is short enough, one neuron makes the product
-of a bit and two bits at once (0..3); counts then go to the next columns as radix-4 digits, whose tables bend at every
-fourth value only. Both save neurons, and ``CAP`` is what they cost: the height of a column.
+A column's *count* is how many units of ``2**k`` stand in it. Where a column is short enough, one neuron can make the
+product of a bit and two bits at once (0..3); counts then go to the next columns as radix-4 digits, whose tables bend at
+every fourth value only. The former saves neurons here and costs some there: ``CAP`` is how high a column may grow by
+it, 0 for not at all.
 """
 
 from __future__ import annotations

@@ -71,7 +71,10 @@ def amount(b: Builder, name: str, word: Word, is_: Mapping[str, Expr]) -> Amount
         for q in range(STEPS + 1):
             terms = [conj(*literals(high, q), right)] if q < STEPS else [conj(beyond["right"])]
             terms += [conj(*literals(high, STEPS - 1 - q), ~even, left)] if q < STEPS else []
-            terms += [conj(*literals(high, STEPS - q), even, left)] if q > 0 else [conj(is_["first"]), conj(beyond["left"])]
+            if q > 0:
+                terms.append(conj(*literals(high, STEPS - q), even, left))
+            else:
+                terms += [conj(is_["first"]), conj(beyond["left"])]
             coarse.append(b.sum_of(f"coarse{q}", terms, 0, 1))
         odd = b.sum_of("odd", [conj(~even, right), conj(~even, left)], 0, 1)
         return Amount(coarse, fine, odd)
@@ -104,7 +107,7 @@ def coarse(m1: Word, high: Word, k: Amount, is_: Mapping[str, Expr]) -> list[lis
 
 def fine(columns: list[Expr], k: Amount) -> list[list[Term]]:
     """Terms that turn columns which hold the coarse bits into the result's 32 bits: what stands there already goes off
-    where k is no multiple of 4. 128 neurons. Where the unit shifts a column holds one bit; where it multiplies, anything."""
+    where k is no multiple of 4. 128 neurons. Where the unit shifts, a column is a bit; else it may hold anything."""
 
     def moved(column: Expr, here: Expr, weight: int) -> Term:
         span = column.hi + 1

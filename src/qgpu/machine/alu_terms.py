@@ -1,7 +1,7 @@
 """Terms of the units' sums: gated tables, radix-8 digits, carries. Nothing here makes a cell.
 
-The units add in radix 8. A *digit* is one small integer, 0..7 or, before its carry, up to 15, and lives in one dim where
-three bits would take three. Results of all operations meet as digits, whose bits one last table tells.
+The units add in radix 8. A *digit* is one small integer, 0..7 or, before its carry, up to 15, and lives in one dim
+where three bits would take three. Results of all operations meet as digits, whose bits one last table tells.
 """
 
 from __future__ import annotations

@@ -24,8 +24,9 @@ from qgpu.machine.parts import Context, Writes
 @dataclass(frozen=True, eq=False)
 class LateOperands:
     """Operands of unit M and ALU B of one lane. ``known``: m1, m2 and c where they are registers, parameters, specials
-    or the immediate, else zero; m2 is zero unless unit M multiplies, c in lanes that are not active. ``amount``: m2 where
-    unit M shifts, else zero; ``third``: register C, for funnel shifts. ``m1_is``, ``m2_is``, ``c_is``: choice -> 1 if it is the operand."""
+    or the immediate, else zero; m2 is zero unless unit M multiplies, c in lanes that are not active. ``amount``: m2
+    where unit M shifts, else zero; ``third``: register C, for funnel shifts and what stores take beyond D. ``m1_is``,
+    ``m2_is``, ``c_is``: choice -> 1 if it is the operand."""
 
     known: tuple[Word, Word, Word]
     amount: Word
