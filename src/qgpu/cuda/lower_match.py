@@ -96,6 +96,9 @@ class Matcher:
                 if node.kind == "load":
                     for more in self._load(fields, node):
                         yield from _put(more, d_e=register, e_sel="L")
+                elif node.kind == "high":
+                    for more in self._load(fields, node.args[0]):
+                        yield from _put(more, d_e=register, e_sel="H")
                 else:
                     for more in self._r(fields, node):
                         yield from _put(more, d_e=register, e_sel="R")
@@ -113,6 +116,8 @@ class Matcher:
                         yield from self._d(placed, node)
             case Gather():
                 yield from self._gather(fields, request)
+            case Collect(op=op) if op == "ballot" and fields.get("branch") == "exit":
+                return  # lanes of higher quads would miss those that have left
             case Collect(op=op, parity=parity, lane=lane, clamp=clamp):
                 for more in _put(fields, collect=op, collect_parity=parity):
                     if lane is None:
@@ -123,6 +128,8 @@ class Matcher:
             case Memory():
                 for more in _put(fields, memory=request):
                     yield from self._memory(more, request)
+            case Leave(kind="exit") if fields.get("collect") == "ballot":
+                return
             case Leave(kind=kind, target=target, guard=guard, negated=negated):
                 for more in _put(fields, leave=request, branch=kind, target=target):
                     yield from self._guarded(more, guard, negated, "g_branch")
