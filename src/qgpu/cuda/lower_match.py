@@ -257,6 +257,12 @@ class Matcher:
             yield from self._m(more, node)
         for more in _put(fields, alu_b="second", g_sel=0):
             yield from self._c(more, node)
+        if node.kind == "alu" and node.name == "and":
+            for voted, part in (node.args, node.args[::-1]):
+                if any(place.kind == "ballot" for place in self.places(voted)):
+                    ballot = {"c_sel": "V", "collected": True, "c": voted, "m_op": "first"}
+                    for more in _put(fields, alu_b="and", g_sel=0, **ballot):
+                        yield from self._m(more, part)
         if node.kind == "alu":
             for op, first, second in _orders(node.name, *node.args) if node.name in QUICK else ():
                 for more in _put(fields, alu_b=op, g_sel=0):

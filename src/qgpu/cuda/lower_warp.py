@@ -51,11 +51,12 @@ def plain_exchanges(function: Function) -> Function:
     return rewrite(function, change)
 
 
-def ballot(e: Emitter, members: Operand, vote: Operand) -> Reg:
-    """The lanes of ``members`` that are there and vote so."""
+def ballot(e: Emitter, members: Operand, vote: Operand) -> Operand:
+    """The lanes of ``members`` that are there and vote so. Lanes of a quad collect one ballot: where their members may
+    differ, each takes its part."""
     result = e.fresh()
     e.emit(WarpOp("vote.ballot", Type.PRED, (result,), (vote, members)))
-    return result
+    return result if isinstance(members, Const) else e.op("and", result, members)
 
 
 def from_lane(e: Emitter, members: Operand, value: Operand, lane: Operand) -> Reg:
@@ -70,11 +71,14 @@ def _lowest(e: Emitter, mask: Operand) -> Operand:
 
 
 def _vote(e: Emitter, item: WarpOp, mode: str) -> bool:
-    if mode == "ballot":
-        return False
     vote, members = item.sources
+    if mode == "ballot" and isinstance(members, Const):
+        return False
     (dest,) = item.dests
     assert dest is not None
+    if mode == "ballot":
+        e.let(dest, ballot(e, members, vote))
+        return True
     if mode == "any":
         e.emit(Compute("ne", Type.B32, dest, (ballot(e, members, vote), ZERO)))
         return True
