@@ -154,16 +154,33 @@ class Rules:
         return self.alu("or", self.graph.shift_left(count, 8), start)
 
     def extract(self, op: str, bits: int, a: Node, position: Node, length: Node) -> Node | None:
-        """A bit field; without an operation for it only one of constant place, unsigned: shifted down, then cut."""
+        """A bit field: by its own operation, or shifted down and cut; a signed one is shifted to the top and back."""
         if bits == 16 and op == "bfe.s":
             a = self.extend(a, bits)
         if self.has("alu_a", op):
             return self.alu(op, a, self.field(position, length))
-        if position.kind != "const" or length.kind != "const" or op == "bfe.s":
-            return None
+        if op == "bfe.s":
+            return self.cut(self._signed_field(a, position, length), bits) if self.has("m_op", "shl", "shr.s") else None
+        if position.kind != "const" or length.kind != "const":
+            if not self.has("m_op", "shl", "shr.u"):
+                return None
+            moved = self.graph.m("shr.u", a, self.alu("and", position, self.const(0xFF)))
+            return self.alu("and", moved, self._ones(length))
         start, count = position.value & 0xFF, length.value & 0xFF
         moved = a if start == 0 else self.shift_right("shr.u", bits, a, self.const(start))
         return None if moved is None else self.cut(moved, min(count, 32)) if count else self.const(0)
+
+    def _ones(self, length: Node) -> Node:
+        """As many ones as the low 8 bits of ``length`` say: a shift by 32 or more leaves nothing, so that all are."""
+        count = self.alu("and", length, self.const(0xFF))
+        return self.alu("sub", self.graph.m("shl", self.const(1), count), self.const(1))
+
+    def _signed_field(self, a: Node, position: Node, length: Node) -> Node:
+        """Bits past the top count as the sign, as they do after a signed shift; then the field's own sign fills."""
+        start, count = (self.alu("and", x, self.const(0xFF)) for x in (position, length))
+        moved = self.graph.m("shr.s", a, start)
+        room = self.alu("sub", self.const(32), self.bounded("min.u", 32, count, self.const(32)))
+        return self.graph.m("shr.s", self.graph.m("shl", moved, room), room)
 
     def insert(self, bits: int, a: Node, into: Node, position: Node, length: Node) -> Node | None:
         if position.kind == length.kind == "const":
@@ -173,6 +190,9 @@ class Rules:
         elif self.has("alu_a", "place") and self.has("m_op", "shl"):
             mask = self.alu("place", self.const(-1), self.field(position, length))
             moved = self.graph.m("shl", a, self.alu("and", position, self.const(0xFF)))
+        elif self.has("m_op", "shl"):
+            start = self.alu("and", position, self.const(0xFF))
+            mask, moved = self.graph.m("shl", self._ones(length), start), self.graph.m("shl", a, start)
         else:
             return None
         return self.alu("xor", self.alu("and", self.alu("xor", moved, into), mask), into)
