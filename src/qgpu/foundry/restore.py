@@ -54,7 +54,8 @@ class _Walk:
         for cell in netlist.cells:
             if isinstance(cell, SumCell):
                 self.sums.setdefault(cell.out, []).append(cell)
-        self.least: dict[int, float] = {}
+        # tokens' own signals come with the embedding, off by no more than the scale: ``spare`` is more than that
+        self.least = {signal: spare * max(abs(netlist.lo[signal]), abs(netlist.hi[signal])) for signal, _ in netlist.tokens}
         self._limit(netlist.code, CODE_LIMIT)
 
     def visit(self, cell: LayerCell) -> LayerCell:

@@ -17,7 +17,7 @@ from qgpu.machine.pairs import leads, pair
 from qgpu.machine.parts import Bits, Context
 from qgpu.machine.warp import Lanes
 
-FAR = 15  # pushes a comparison of two lanes, -7..7, past zero
+FAR = 8  # pushes a comparison of two lanes, -7..7, past zero
 
 
 @dataclass(frozen=True, eq=False)
