@@ -80,10 +80,10 @@ def test_machine_tokens_leave_the_base_as_it_was(tmp_path: Path) -> None:
     model, gpu = load(folder), notes_of(folder)["gpu_layers"]
     launch = launch_of(form, 12)
     with torch.inference_mode():
-        cache = model(torch.tensor([[9, 8, 7]]), use_cache=True).past_key_values
+        cache = model(torch.tensor([[9, 8, 7]]), use_cache=True).cache
         before = [cache.layers[gpu + i].recurrent_states[0].clone() for i in range(3)]
         for token in launch:
-            model(torch.tensor([[token]]), past_key_values=cache, use_cache=True)
+            model(torch.tensor([[token]]), cache=cache, use_cache=True)
         for i, state in enumerate(before):
             assert torch.equal(state, cache.layers[gpu + i].recurrent_states[0]) and bool(state.any())
         hidden = model(torch.tensor([launch]), output_hidden_states=True).hidden_states

@@ -62,18 +62,22 @@ def bare(say: Say = lambda text: None, force: bool = False) -> tuple[Network, di
 
     network, report = cast_with_report(machine_circuit())
     if place is not None:
-        _keep(place, network, asdict(report))
+        _keep(place, network, asdict(report), force)
     return network, asdict(report)
 
 
-def _keep(place: Path, network: Network, report: dict[str, Any]) -> None:
-    """Write an entry under another name, then rename it; without effect where that is not allowed."""
+def _keep(place: Path, network: Network, report: dict[str, Any], force: bool) -> None:
+    """Write an entry under another name, then rename it; without effect where that is not allowed. An entry that
+    another process has completed meanwhile stays, unless ``force``: somebody may be writing a checkpoint into it."""
     fresh: Path | None = None
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}."))
         network.save(fresh / NETWORK)
         (fresh / REPORT).write_text(json.dumps(report, indent=1), encoding="utf-8")
+        if not force and (place / NETWORK).is_file():
+            shutil.rmtree(fresh, ignore_errors=True)
+            return
         old = Path(f"{fresh}.old")
         if place.exists():
             os.rename(place, old)

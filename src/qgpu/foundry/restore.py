@@ -55,7 +55,8 @@ class _Walk:
             if isinstance(cell, SumCell):
                 self.sums.setdefault(cell.out, []).append(cell)
         # tokens' own signals come with the embedding, off by no more than the scale: ``spare`` is more than that
-        self.least = {signal: spare * max(abs(netlist.lo[signal]), abs(netlist.hi[signal])) for signal, _ in netlist.tokens}
+        lo, hi = netlist.lo, netlist.hi
+        self.least = {signal: spare * max(abs(lo[signal]), abs(hi[signal])) for signal, _ in netlist.tokens}
         self._limit(netlist.code, CODE_LIMIT)
 
     def visit(self, cell: LayerCell) -> LayerCell:
