@@ -37,7 +37,7 @@ SAMPLE = ("dot", "saxpy", "matmul 2x2x2", "trips", "atomic_sum", "ins_setp", "pa
 DECODED = ("dot", "saxpy", "matmul 2x2x2")
 """Those that are decoded one token at a time."""
 STOPS_AT = 400
-BLOCKS, PROGRAMS = 75, 4
+BLOCKS, PROGRAMS = 30, 2
 
 
 @pytest.fixture(scope="module", params=["bfloat16", pytest.param("float32", marks=pytest.mark.full)])

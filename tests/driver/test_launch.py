@@ -239,7 +239,7 @@ def test_engines_and_types_that_are_not_there():
 
 
 def test_a_block_that_the_circuits_lack_is_refused_before_the_launch():
-    code = Code("low", Program("low", (block(7, m_op="shl"), block(9, alu_b="popc", branch="exit"))), (), "low.s")
+    code = Code("low", Program("low", (block(7, alu_a="place"), block(9, alu_b="popc", branch="exit"))), (), "low.s")
 
     class Weights(InterpreterRunner):
         name = "native"
@@ -247,7 +247,7 @@ def test_a_block_that_the_circuits_lack_is_refused_before_the_launch():
     with pytest.raises(LaunchError) as caught:
         device_on(Weights()).launch(code, (1, 1, 1), (1, 1, 1), ())
     first, second, remedy = str(caught.value).splitlines()
-    assert first == "low: block 0 (line 7): the circuits have no m_op shl"
+    assert first == "low: block 0 (line 7): the circuits have no alu_a place"
     assert second == "low: block 1 (line 9): the circuits have no alu_b popc"
     assert "--engine interpreter" in remedy
 

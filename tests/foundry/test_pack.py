@@ -45,7 +45,7 @@ def cast_within(circuit: Circuit, share: float, heads: int = 8) -> tuple[int, in
 def test_words_that_wait_take_fewer_dims() -> None:
     circuit = waiting()
     free, packed = cast_within(circuit, 0.3)
-    assert packed < 0.7 * free
+    assert packed < 0.8 * free
     network = cast(circuit, Options(heads=8, max_hidden=int(0.3 * free)))
     ids = [int(i) for i in np.random.default_rng(1).integers(0, circuit.vocabulary, 200)]
     agree(circuit, network, ids)

@@ -15,6 +15,8 @@ def mended(fields: Mapping[str, int | str]) -> dict[str, int | str]:
     wide, atomic = f.get("store") == "b64", f.get("atomic", "none")
     if wide and (f.get("d_o") or atomic in ("inc", "dec") or (atomic == "cas" and f.get("rb") == _first(f))):
         f["store"] = "b32"
+    if atomic != "none" and f.get("store") in ("b8", "b16"):
+        f["store"] = "b32"
     if f.get("d_o"):
         f["rc"] = f["d_o"]
     if f.get("alu_a", "add") not in subset.REVISED["alu_a"]:

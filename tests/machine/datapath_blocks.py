@@ -48,8 +48,7 @@ def random_block(rng: Random) -> dict[str, int]:
     elif f["m_op"] != "first":
         f["m2_sel"] = rng.choice(sorted(subset.AMOUNTS))
         f["alu_b"] = rng.choice(sorted(subset.PRESENT["alu_b"] - subset.BOUNDS))
-    if f["collect"] == "ballot":
-        f |= {"m1_sel": "R", "c_sel": "V", "alu_b": "second", "m_op": "first", "p_write": 0}
+    f["collect"] = rng.choice(("none", "sync"))  # what a warp exchanges needs DATA in between: see random launches
     if f["atomic"] != "none":
         f["store"] = rng.choice(("b32", "none") if f["atomic"] in ("inc", "dec") else ("b32", "b64", "none"))
     if f["atomic"] == "none" or f["store"] != "b32":

@@ -51,11 +51,8 @@ def bare(say: Say = lambda text: None, force: bool = False) -> tuple[Network, di
     Raises FoundryError if the machine cannot be cast.
     """
     place = entry()
-    if place is not None and not force:
-        try:
-            return Network.load(place / NETWORK), json.loads((place / REPORT).read_text(encoding="utf-8"))
-        except (QgpuError, OSError, ValueError):
-            pass  # not there, or not whole: cast anew
+    if place is not None and not force and (found := _kept(place)):
+        return found
     say("casting the machine into weights (once; the result is kept)")
     from qgpu.foundry.cast import cast_with_report
     from qgpu.machine.machine import machine_circuit
@@ -64,6 +61,14 @@ def bare(say: Say = lambda text: None, force: bool = False) -> tuple[Network, di
     if place is not None:
         _keep(place, network, asdict(report), force)
     return network, asdict(report)
+
+
+def _kept(place: Path) -> tuple[Network, dict[str, Any]] | None:
+    """An entry that is there and whole."""
+    try:
+        return Network.load(place / NETWORK), json.loads((place / REPORT).read_text(encoding="utf-8"))
+    except (QgpuError, OSError, ValueError):
+        return None
 
 
 def _keep(place: Path, network: Network, report: dict[str, Any], force: bool) -> None:
@@ -75,7 +80,7 @@ def _keep(place: Path, network: Network, report: dict[str, Any], force: bool) ->
         fresh = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}."))
         network.save(fresh / NETWORK)
         (fresh / REPORT).write_text(json.dumps(report, indent=1), encoding="utf-8")
-        if not force and (place / NETWORK).is_file():
+        if not force and _kept(place):
             shutil.rmtree(fresh, ignore_errors=True)
             return
         old = Path(f"{fresh}.old")
