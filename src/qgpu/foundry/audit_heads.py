@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from math import exp, log1p
+from math import exp, gcd, log1p
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -170,9 +170,10 @@ def _exclusive(walk: Walk, place: tuple[int, int], rows: dict[int, Line], lo: Ar
 
 
 def _level(line: Line) -> float:
-    """The unit of a value row: its smallest weight."""
+    """The unit of a value row: what its weights have in common."""
     sizes = [abs(coef) for _, coef in line.terms] + ([abs(line.const)] if line.const else [])
-    return min(sizes)
+    whole = all(size == int(size) for size in sizes)
+    return float(gcd(*(int(size) for size in sizes))) if whole else min(sizes)
 
 
 def _values(walk: Walk, head: _Head, lo: Array, hi: Array) -> None:
