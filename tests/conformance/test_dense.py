@@ -37,7 +37,8 @@ SAMPLE = ("dot", "saxpy", "matmul 2x2x2", "trips", "atomic_sum", "ins_setp", "pa
 DECODED = ("dot", "saxpy", "matmul 2x2x2")
 """Those that are decoded one token at a time."""
 STOPS_AT = 400
-BLOCKS, PROGRAMS = 30, 2
+BLOCKS, PROGRAMS = 30, 10
+"""Blocks in a random program; programs in all. The quick test takes the first two of them."""
 
 
 @pytest.fixture(scope="module", params=["bfloat16", pytest.param("float32", marks=pytest.mark.full)])
@@ -79,12 +80,13 @@ def test_kernels_decoded(dense: TransformersEngine) -> None:
         np.testing.assert_array_equal(memory, done.memory)
 
 
-def test_random_blocks(dense: TransformersEngine) -> None:
-    """300 blocks, on the dense and on the native engine."""
+@pytest.mark.parametrize("programs", [2, pytest.param(PROGRAMS, marks=pytest.mark.full)])
+def test_random_blocks(dense: TransformersEngine, programs: int) -> None:
+    """Random blocks, on the dense and on the native engine."""
     native = NativeEngine(bare.bare()[0])
     rng = Random(35)
     executed = 0
-    for _ in range(PROGRAMS):
+    for _ in range(programs):
         random = straight(rng, BLOCKS)
         written, machine = run(random)
         executed += machine.statistics.tokens["EXEC"]
@@ -92,7 +94,7 @@ def test_random_blocks(dense: TransformersEngine) -> None:
             engine.reset()
             engine.feed(prompt(random))
             assert engine.check(written) is None
-    assert executed >= 300
+    assert executed >= programs * BLOCKS
 
 
 def free_dims(network: Network) -> np.ndarray:
