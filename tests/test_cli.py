@@ -192,7 +192,7 @@ def test_ptx_and_asm(write):
         (["[1]", "[2]", "zeros:1", "n=1", "n=2"], "n is given more than once"),
         (["[1]", "5", "zeros:1", "1"], "const int* b: an array is expected, int given\n"),
         (["[1]", "[2]", "zeros:1", "[1]"], "int n: a number is expected, an array is given\n"),
-        (["[1]", "[2.5]", "zeros:1", "1"], "b is float64: arrays are int32 or uint32 for now"),
+        (["[1]", "[2.5]", "zeros:1", "1"], "b is float64: arrays hold integers of 8 to 64 bits, bool, or"),
         (["[1]", "[2147483648]", "zeros:1", "1"], "b: 2147483648 does not fit in int32"),
         (["[1]", "[2]", "zeros:1", "2147483648"], "int n: 2147483648 does not fit in int\n"),
         (["[1]", "[2", "zeros:1", "1"], "[2: this is not JSON"),
@@ -239,10 +239,28 @@ def test_files_that_hold_no_array(tmp_path, name, content, message):
 
 
 def test_arrays_of_other_types_in_files(tmp_path):
-    for values in (np.array([1, 2]), np.array([1.0]), np.array([{"a": 1}], dtype=object)):
+    for values in (np.array([1.0]), np.array([{"a": 1}], dtype=object)):
         np.save(tmp_path / "a.npy", values)
         message = refused(*DOT, f"@{tmp_path / 'a.npy'}", "[1]", "zeros:1", "1")
-        assert "arrays are int32 or uint32" in message or "not a .npy file" in message
+        assert "arrays hold integers" in message or "not a .npy file" in message
+    np.save(tmp_path / "a.npy", np.array([2**31]))
+    assert "a: 2147483648 does not fit in int32" in refused(*DOT, f"@{tmp_path / 'a.npy'}", "[1]", "zeros:1", "1")
+
+
+def test_integers_of_another_type_are_made_the_kernels(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([1, 2, 3]))
+    assert ok(*DOT, f"@{tmp_path / 'a.npy'}", "[4, 5, 6]", "zeros:1", "3").startswith("out = [32]\n")
+
+
+def test_arrays_of_every_type(write):
+    source = "__global__ void k(T* a, T n) { a[threadIdx.x] += n; }"
+    kinds = {"signed char": -2, "unsigned char": 200, "short": -300, "unsigned short": 60_000, "long long": 2**40}
+    for kind, value in kinds.items():
+        path = write(f"{kind.replace(' ', '_')}.cu", source.replace("T", kind))
+        assert ok("run", path, "--block", 2, "[1, 2]", value).startswith(f"a = [{1 + value}, {2 + value}]\n")
+        assert ok("run", path, "--block", 2, "zeros:3", value).startswith(f"a = [{value}, {value}, 0]\n")
+    path = write("bool.cu", "__global__ void k(const int* a, bool* o) { o[threadIdx.x] = a[threadIdx.x] > 1; }")
+    assert ok("run", path, "--block", 2, "[1, 2]", "zeros:2").startswith("o = [False, True]\n")
 
 
 def test_a_file_with_several_kernels_needs_a_name(write):

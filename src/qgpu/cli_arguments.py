@@ -22,8 +22,9 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from qgpu.driver.arrays import host_array
-from qgpu.driver.ctypes import Parameter
+from qgpu.driver.arguments import fits
+from qgpu.driver.ctypes import Parameter, Scalar
+from qgpu.driver.dtypes import host_array
 from qgpu.errors import LaunchError, MemoryFullError
 from qgpu.isa import tokens
 
@@ -151,15 +152,20 @@ def host_value(typed: Typed, parameter: Parameter | None) -> int | Array:
 
     LaunchError if it is no array of integers that fit.
     """
-    unsigned = parameter is not None and parameter.element is not None and not parameter.element.signed
-    dtype = np.dtype(np.uint32 if unsigned else np.int32)
+    element = parameter.element if parameter is not None else None
     value = typed.value
     what = typed.name or (parameter.name if parameter is not None else typed.text)
-    if isinstance(value, Zeros):
-        return host_array(np.zeros(value.shape, dtype), dtype, what)
     if isinstance(value, int):
         return value
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and (element is None or value.dtype.names or fits(element, value.dtype)):
         return host_array(value, None, what)
-    known = parameter is not None and parameter.element is not None
-    return host_array(value, dtype if known else None, what)
+    if isinstance(value, Zeros):
+        value = np.zeros(value.shape, bool)
+    return host_array(value, _dtype_of(element) if element or isinstance(typed.value, Zeros) else None, what)
+
+
+def _dtype_of(element: Scalar | None) -> np.dtype[Any]:
+    """What numpy calls a C type of integers; int where it is unknown."""
+    if element is None or element.name == "bool":
+        return np.dtype(np.int32 if element is None else np.bool_)
+    return np.dtype(f"{'int' if element.signed else 'uint'}{8 * element.size}")

@@ -83,7 +83,7 @@ def run(
         print(json.dumps(_document(launch, code.parameters, values, trace)))
         return
     if trace:
-        print(launch.trace())
+        print(launch.trace)
     print(launch.printed, end="")
     for parameter, value in zip(code.parameters, values, strict=True):
         if isinstance(value, DeviceArray) and not parameter.const:
@@ -158,7 +158,7 @@ def _document(
     if launch.printed:
         found["printed"] = launch.printed
     if trace:
-        found["trace"] = launch.trace().split("\n")
+        found["trace"] = list(launch.trace)
     return found
 
 
@@ -186,7 +186,7 @@ def _report_stopped(
         print(json.dumps(document))
     else:
         if trace:
-            print(launch.trace())
+            print(launch.trace)
         print(launch.printed, end="")
     sys.stdout.flush()
 

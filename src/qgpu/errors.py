@@ -54,6 +54,14 @@ class CheckError(StoppedError):
         self.position = position
 
 
+class SanitizeError(StoppedError):
+    """A launch that ended well and did what CUDA leaves undefined. ``reports``: what, each with its place."""
+
+    def __init__(self, message: str, launch: object = None, reports: tuple[object, ...] = ()) -> None:
+        super().__init__(message, launch)
+        self.reports = reports
+
+
 class FaultError(StoppedError):
     """A launch that the machine ended with FAULT.
 

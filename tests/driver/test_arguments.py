@@ -1,5 +1,7 @@
 """Binding arguments: order and names, types, and the words that are passed."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from qgpu.cuda.ir import KernelParameter
 from qgpu.driver import Device
 from qgpu.driver.arguments import order, prototype, words
 from qgpu.driver.ctypes import signature
+from qgpu.driver.dtypes import DTYPES
 from qgpu.errors import LaunchError
 
 
@@ -72,12 +75,12 @@ def test_everything_wrong_is_said_at_once():
     assert str(error.value).split("\n") == [
         f"{prototype('k', k)}: 9 arguments of the wrong type",
         "  int* a: the array f was freed: make a new one",
-        "  int* b: the array u holds uint32 (unsigned int)",
+        "  int* b: the array u holds uint32 (unsigned int), not int",
         "  int* c: the array o is on another device",
         "  int* d: an array of the host's: put it on the device first, with device.array(...)",
         "  int e: a number is expected, an array is given",
         "  unsigned int f: -1 does not fit in unsigned int",
-        "  float* g: the array z holds int32 (int)",
+        "  float* g: the array z holds int32 (int), not float",
         "  int* h: an array is expected, int given",
         "  int i: an integer is expected, str given",
     ]
@@ -91,7 +94,7 @@ def test_everything_wrong_is_said_at_once():
         ("_Z1kb", 1, -1, "does not fit in bool"),
         ("_Z1kf", 4, 1, "float arg0: only integers can be passed"),
         ("_Z1ki", 4, 1.0, "an integer is expected, float given"),
-        ("k", 12, 1, "a struct of 12 bytes cannot be passed"),
+        ("k", 12, 1, "a struct of 12 bytes is expected, int given"),
         ("k", 2, 2**16, "65536 does not fit in 16 bits"),
     ],
 )
@@ -111,3 +114,78 @@ def test_pointers_to_nothing_in_particular_take_any_array():
     device = Device("interpreter")
     a = device.array([2**31])
     assert words("k", parameters("_Z1kPvPKv", [4, 4]), [a, a], 2, device.arrays) == (64, 64)
+
+
+@pytest.mark.parametrize(
+    ("letter", "c", "kinds"),
+    [
+        ("a", "signed char", "int8"),
+        ("c", "char", "int8 uint8"),
+        ("h", "unsigned char", "uint8"),
+        ("b", "bool", "bool"),
+        ("s", "short", "int16"),
+        ("t", "unsigned short", "uint16"),
+        ("i", "int", "int32"),
+        ("j", "unsigned int", "uint32"),
+        ("l", "long", "int32"),
+        ("x", "long long", "int64"),
+        ("y", "unsigned long long", "uint64"),
+        ("v", "void", " ".join(DTYPES)),
+        ("4Pair", "Pair", "uint8"),
+        ("Pi", "int*", "uint32"),
+        ("f", "float", ""),
+    ],
+)
+def test_a_pointer_takes_arrays_of_its_type_only(letter, c, kinds):
+    device = Device("interpreter")
+    pointer = parameters(f"_Z1kP{letter}", [4])
+    for kind in DTYPES:
+        array = device.zeros(3, kind)
+        if kind in kinds.split():
+            assert words("k", pointer, [array], 1, device.arrays) == (array.address,)
+        else:
+            with pytest.raises(LaunchError, match=f"holds {kind} .*, not {re.escape(c)}$"):
+                words("k", pointer, [array], 1, device.arrays)
+
+
+def test_pointers_of_64_bits_make_long_wider():
+    device = Device("interpreter")
+    wide = device.array([-1], np.int64)
+    assert words("k", parameters("_Z1kPlm", [8, 8]), [wide, 2**63], 4, device.arrays) == (64, 0, 0, 2**31)
+
+
+PAIR = np.dtype([("key", np.int8), ("value", np.int32), ("more", np.uint16, 2)], align=True)
+
+
+def test_structs_by_value():
+    struct = parameters("_Z1k4Pairi", [12, 4])
+    value = np.array((-1, 7, (1, 2)), PAIR)
+    expected = (*np.frombuffer(value.tobytes(), np.uint32).tolist(), 5)
+    assert [number & 0xFF for number in expected] == [255, 7, 1, 5]
+    assert words("k", struct, [value, 5], 4, []) == words("k", struct, [value[()], 5], 4, []) == expected
+    assert words("k", parameters("_Z1k4int2", [8]), [np.array([3, -1], np.int32)], 2, []) == (3, 2**32 - 1)
+    untyped = parameters("k", [12])
+    assert words("k", untyped, [value], 3, []) == expected[:3]
+
+
+@pytest.mark.parametrize(
+    ("mangled", "size", "value", "message"),
+    [
+        ("_Z1k4Pair", 8, np.zeros((), PAIR), r"12 bytes are given \(.*\), 8 are expected"),
+        ("_Z1k4Pair", 12, np.zeros((), [("a", "i1"), ("b", "i4")]), "does not lie where C puts it: .* align=True"),
+        ("_Z1k4Pair", 4, np.zeros((), [("a", "f4")]), "its field a is float32, no integer"),
+        ("_Z1k4Pair", 12, np.zeros(3, np.float32), "a struct is made of integers"),
+        ("_Z1k4Pair", 12, 5, "a struct of 12 bytes is expected, int given: .*structured dtype"),
+        ("_Z1kx", 8, np.zeros((), [("a", "i8")]), "a number is expected, a struct is given"),
+        ("_Z1kPi", 4, np.zeros((), [("a", "i4")]), "an array is expected, a struct is given"),
+    ],
+)
+def test_structs_that_do_not_fit(mangled, size, value, message):
+    with pytest.raises(LaunchError, match=message):
+        words("k", parameters(mangled, [size]), [value], 4, [])
+
+
+def test_views_are_passed_where_they_begin():
+    device = Device("interpreter")
+    a = device.array([1, 2, 3, 4])
+    assert words("k", parameters("_Z1kPiS_", [4, 4]), [a[2:], a[1]], 2, device.arrays) == (64 + 8, 64 + 4)

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from qgpu.driver.arrays import DTYPES, DeviceArray
-from qgpu.driver.ctypes import Parameter
+from qgpu.driver.arrays import DeviceArray
+from qgpu.driver.ctypes import Parameter, Scalar
+from qgpu.driver.dtypes import c_name, struct_fault
 from qgpu.errors import LaunchError
 
 Argument = Any
-"""A DeviceArray, or an int (Python's or numpy's)."""
+"""A DeviceArray, an integer (Python's or numpy's), or for a struct a numpy scalar of a structured type."""
 
 
 def prototype(kernel: str, parameters: Sequence[Parameter]) -> str:
@@ -73,21 +74,27 @@ def words(
 
 
 def _number(parameter: Parameter, value: Argument, live: Sequence[DeviceArray]) -> int:
-    """An argument as the integer that is passed."""
+    """An argument as the integer whose low bytes are passed."""
     if isinstance(value, DeviceArray):
         return _address(parameter, value, live)
-    if isinstance(value, np.ndarray) and value.ndim:
+    if isinstance(value, np.void) or isinstance(value, np.ndarray) and (not value.ndim or _is_struct(parameter)):
+        if value.dtype.names is not None or value.ndim:
+            return _struct(parameter, np.asarray(value))
+    elif isinstance(value, np.ndarray):
         raise LaunchError("an array of the host's: put it on the device first, with device.array(...)")
     if parameter.pointer:
         raise LaunchError(f"an array is expected, {type(value).__name__} given")
+    if _is_struct(parameter):
+        raise LaunchError(
+            f"a struct of {parameter.size} bytes is expected, {type(value).__name__} given: pass a numpy scalar of a "
+            "structured dtype, np.array((1, 2), dtype)[()]"
+        )
     try:
-        number = operator.index(value)
+        number = int(value) if isinstance(value, np.bool_) else operator.index(value)
     except TypeError:
         raise LaunchError(f"an integer is expected, {type(value).__name__} given") from None
     if parameter.text and parameter.element is None:
-        raise LaunchError("only integers can be passed for now")
-    if parameter.size not in (1, 2, 4, 8):
-        raise LaunchError(f"a struct of {parameter.size} bytes cannot be passed: pass its members, or an array")
+        raise LaunchError("only integers can be passed; a pointer to an array of its bits can be, as void*")
     if parameter.element is not None and not parameter.element.holds(number):
         raise LaunchError(f"{number} does not fit in {parameter.element.name}")
     if not -(1 << 8 * parameter.size - 1) <= number < 1 << 8 * parameter.size:
@@ -95,16 +102,59 @@ def _number(parameter: Parameter, value: Argument, live: Sequence[DeviceArray]) 
     return number
 
 
+def _is_struct(parameter: Parameter) -> bool:
+    """Whether a struct is passed by value, as far as that is known."""
+    if parameter.pointer or parameter.element is not None:
+        return False
+    return parameter.size not in (1, 2, 4, 8) or bool(parameter.text) and parameter.text not in FLOATS
+
+
+FLOATS = ("float", "double", "half")
+
+
+def _struct(parameter: Parameter, value: np.ndarray[Any, Any]) -> int:
+    """A struct's bytes. An array of integers stands for a struct of so many of them (``int2``, ``uchar4``)."""
+    if parameter.pointer or parameter.element is not None:
+        what = "an array" if parameter.pointer else "a number"
+        raise LaunchError(f"{what} is expected, a struct is given")
+    if fault := struct_fault(value.dtype):
+        raise LaunchError(f"{value.dtype}: {fault}")
+    if value.dtype.names is None and value.dtype.kind not in "iub":
+        raise LaunchError(f"an array of {value.dtype}: a struct is made of integers")
+    if value.nbytes != parameter.size:
+        raise LaunchError(f"{value.nbytes} bytes are given ({value.dtype}), {parameter.size} are expected")
+    return int.from_bytes(value.tobytes(), "little")
+
+
 def _address(parameter: Parameter, array: DeviceArray, live: Sequence[DeviceArray]) -> int:
     if parameter.pointer is False:
         raise LaunchError("a number is expected, an array is given")
     if not array.alive:
         raise LaunchError(f"{array.label} was freed: make a new one")
-    if not any(array is other for other in live):
+    if not any(array.base is other for other in live):
         raise LaunchError(f"{array.label} is on another device")
-    element = parameter.element
-    wanted = DTYPES[array.dtype.name]
-    if parameter.text and parameter.text != "void*" and "void" not in parameter.text:
-        if element is None or (element.size, element.signed) != (4, array.dtype.kind == "i"):
-            raise LaunchError(f"{array.label} holds {array.dtype} ({wanted})")
+    if not _points_to(parameter, array.dtype):
+        wanted = parameter.text[:-1].strip() if parameter.element is None else parameter.element.name
+        raise LaunchError(f"{array.label} holds {array.dtype} ({c_name(array.dtype)}), not {wanted}")
     return array.address
+
+
+def _points_to(parameter: Parameter, dtype: np.dtype[Any]) -> bool:
+    """Whether a pointer may point to elements of that type, as far as its own type is known."""
+    text, element = parameter.text, parameter.element
+    if not text or "void" in text:
+        return True
+    if element is not None:
+        return fits(element, dtype)
+    if text.count("*") > 1:  # addresses
+        return dtype.kind == "u" and dtype.itemsize == parameter.size
+    inner = text.rstrip("*& ").removeprefix("const ").removeprefix("volatile ")
+    return inner not in FLOATS and (dtype.names is not None or dtype == np.uint8)
+
+
+def fits(element: Scalar, dtype: np.dtype[Any]) -> bool:
+    """Whether numpy's elements are this C type's: of one size and sign; ``char`` takes both signs, bool only bool."""
+    if (element.name == "bool") != (dtype.kind == "b") or dtype.kind not in "iub":
+        return False
+    either = element.name in ("char", "bool")
+    return dtype.itemsize == element.size and (either or element.signed == (dtype.kind == "i"))

@@ -1,47 +1,82 @@
 """Arrays on the device: a shape, a type and a place in the machine's memory, and the host's copy of what stands there.
 
 The host writes its copy into the prompt of every launch and takes a new one from the model's memory when the launch
-ends; between launches the copy is the truth.
+ends; between launches the copy is the truth. Views share the memory of the array they are of.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qgpu.driver.dtypes import host_array
 from qgpu.driver.memory import Allocator
 from qgpu.errors import LaunchError
 from qgpu.isa import tokens
 
+if TYPE_CHECKING:
+    from qgpu.driver.device import Device
+
 Array = np.ndarray[Any, Any]
-
-DTYPES: Mapping[str, str] = {"int32": "int", "uint32": "unsigned int"}
-"""numpy type -> C type of the elements an array may have."""
-
 Shape = tuple[int, ...]
 
 
 class DeviceArray:
-    """``shape``, ``dtype`` (int32 or uint32) as in numpy; ``address`` in bytes; row-major. ``name`` is for messages.
+    """``shape``, ``dtype`` as in numpy, always in C order; ``address`` in bytes. ``name`` is for messages.
 
-    Its memory is given back by ``free()``, or when nobody holds the array any more.
+    ``device``: the one that it was made on; None for what a kernel has beside its arguments.
+
+    Its memory is given back by ``free()``, or when nobody holds the array or a view of it any more.
     """
 
-    def __init__(self, values: Array, allocator: Allocator, name: str) -> None:
-        self.name = name
-        self._host = np.array(values, order="C")  # a copy
-        self.shape: Shape = self._host.shape
-        self.dtype = self._host.dtype
-        self.address = allocator.allocate(self._host.nbytes, f"{name or 'an array'} {shape_text(self)}")
+    def __init__(self, values: Array, allocator: Allocator, name: str = "", device: Device | None = None) -> None:
+        self.name, self.device = name, device
+        self._host: Array = np.array(values, order="C")  # a copy
+        self._owner: DeviceArray | None = None
+        self.address = allocator.allocate(self._host.nbytes, f"{name or 'an array'} {shape_text(self._host)}")
         self._release = weakref.finalize(self, allocator.free, self.address)
+
+    def _view(self, host: Array, how: str) -> DeviceArray:
+        """A view of the elements ``host``. LaunchError where those are no piece of this memory in C order."""
+        base = self.base
+        if not host.size or not np.may_share_memory(host, base._host) or not host.flags.c_contiguous:
+            raise LaunchError(
+                f"{self.label}{how} is no view in one piece and in C order: copy what you need with "
+                "device.array(array.numpy()...)"
+            )
+        made = object.__new__(DeviceArray)
+        made.name, made.device, made._host, made._owner = self.name, base.device, host, base
+        made._release = base._release
+        made.address = base.address + host.ctypes.data - base._host.ctypes.data
+        return made
+
+    # -- what it is
+
+    @property
+    def base(self) -> DeviceArray:
+        """The array that has the memory: itself, or for a view the one it is of."""
+        return self if self._owner is None else self._owner
 
     @property
     def label(self) -> str:
         """What messages call it."""
         return f"the array {self.name}" if self.name else "the array"
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self._host.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        found: np.dtype[Any] = self._host.dtype
+        return found
+
+    @property
+    def ndim(self) -> int:
+        return self._host.ndim
 
     @property
     def size(self) -> int:
@@ -57,31 +92,81 @@ class DeviceArray:
         """Whether the array still has its memory."""
         return self._release.alive
 
+    # -- the elements
+
     def numpy(self) -> Array:
         """The elements, a copy."""
         self._must_live()
         return self._host.copy()
 
+    def item(self) -> Any:
+        """The only element, as a Python number. LaunchError if there are more."""
+        if self.size != 1:
+            raise LaunchError(f"{self.label} has {self.size} elements: item() is for arrays of one")
+        return self.numpy().item()
+
     def fill(self, values: Any) -> None:
         """Write new elements (of the same shape, or one number for all). LaunchError if they do not fit."""
+        self[...] = values
+
+    def __getitem__(self, key: Any) -> DeviceArray:
+        """A view of a part that lies in one piece: ``a[2:5]``, ``m[1]``, ``a[3]``. LaunchError for other parts."""
         self._must_live()
+        return self._view(self._pick(key), f"[{_key_text(key)}]")
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        self._must_live()
+        part = self._pick(key)
         try:
-            spread = np.broadcast_to(np.asarray(values), self.shape)
+            spread = np.broadcast_to(np.asarray(values, self.dtype if self.dtype.names else None), part.shape)
+        except (ValueError, TypeError):
+            raise LaunchError(f"{self.label}: elements of shape {np.shape(values)} do not fit {part.shape}") from None
+        if part.size:
+            self._host[key] = host_array(spread, self.dtype, self.name)
+
+    def reshape(self, *shape: int | Shape) -> DeviceArray:
+        """A view with another shape of as many elements."""
+        self._must_live()
+        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        try:
+            return self._view(self._host.reshape(wanted), f" as {wanted}")
         except ValueError:
-            raise LaunchError(f"{self.label}: elements of shape {np.shape(values)} do not fit {self.shape}") from None
-        self._host[...] = host_array(spread, self.dtype, self.name)
+            raise LaunchError(f"{self.label} has {self.size} elements, which do not make {wanted}") from None
+
+    def view(self, dtype: Any) -> DeviceArray:
+        """A view that reads the same bytes as elements of another type."""
+        self._must_live()
+        kind = host_array(np.zeros(1, dtype), None, self.name).dtype
+        try:
+            return self._view(self._host.view(kind), f" as {kind}")
+        except ValueError:
+            raise LaunchError(f"{self.label}: its last dim of {self.dtype} does not make whole {kind}") from None
+
+    def _pick(self, key: Any) -> Array:
+        try:
+            found: Array = self._host[key if isinstance(key, str) else _with_dots(key)]
+        except IndexError as error:
+            raise IndexError(f"{self.label}: {error}") from None
+        return found
+
+    # -- its life
 
     def free(self) -> None:
-        """Give the memory back; the array cannot be used after that. Freeing twice is harmless."""
+        """Give the memory back; the array and its views cannot be used after that. Freeing twice is harmless.
+
+        LaunchError for a view: the memory is its base's.
+        """
+        if self._owner is not None:
+            raise LaunchError("this is a view: free the array that it is of")
         self._release()
 
     def _must_live(self) -> None:
         if not self.alive:
             raise LaunchError(f"{self.label} was freed: make a new one")
 
-    def _words(self) -> Array:
-        """The host's copy as a flat uint32 view."""
-        return self._host.reshape(-1).view(np.uint32)
+    def _bytes(self) -> Array:
+        """The host's copy as a flat uint8 view."""
+        return self._host.reshape(-1).view(np.uint8)
 
     def __len__(self) -> int:
         return len(self._host)
@@ -90,7 +175,25 @@ class DeviceArray:
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __repr__(self) -> str:
-        return f"DeviceArray({self.name or 'unnamed'}: {self.dtype} {self.shape} at 0x{self.address:04x})"
+        where = f"at 0x{self.address:04x}" if self.alive else "freed"
+        values = np.array2string(self._host, threshold=8, separator=", ").replace("\n", "") if self.alive else ""
+        return f"DeviceArray({self.name + ': ' if self.name else ''}{self.dtype} {self.shape} {where}: {values})"
+
+
+def _with_dots(key: Any) -> tuple[Any, ...]:
+    """A key that numpy answers with a view even where it names one element."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return parts if any(part is Ellipsis for part in parts) else (*parts, ...)
+
+
+def _key_text(key: Any) -> str:
+    def one(part: Any) -> str:
+        if isinstance(part, slice):
+            ends = ["" if end is None else str(end) for end in (part.start, part.stop)]
+            return ":".join(ends + ([] if part.step is None else [str(part.step)]))
+        return "..." if part is Ellipsis else str(part)
+
+    return ", ".join(map(one, key if isinstance(key, tuple) else (key,)))
 
 
 def shape_text(array: DeviceArray | Array) -> str:
@@ -98,48 +201,19 @@ def shape_text(array: DeviceArray | Array) -> str:
     return str(list(array.shape))
 
 
-def host_array(values: Any, dtype: Any = None, name: str = "") -> Array:
-    """``values`` as a numpy array of a type that the device has: ``dtype``, or int32, or uint32 where only that fits.
-
-    Raises LaunchError for anything but integers, for integers that do not fit, for ragged lists and empty arrays.
-    """
-    what = name or "the array"
-    try:
-        array = np.asarray(values)
-    except (ValueError, OverflowError):
-        raise LaunchError(f"{what}: its rows differ in length") from None
-    if dtype is None and isinstance(values, np.ndarray | np.generic | DeviceArray):
-        dtype = array.dtype  # who passes an array means its type
-    if array.size == 0:
-        raise LaunchError(f"{what} is empty: arrays have at least one element")
-    if array.dtype == object and all(type(value) is int for value in array.reshape(-1)):
-        pass  # integers beyond 64 bits: judged below
-    elif array.dtype.kind not in "iu" or (dtype is not None and np.dtype(dtype).name not in DTYPES):
-        kind = array.dtype if dtype is None else np.dtype(dtype)
-        kind = array.dtype if array.dtype.kind not in "iu" else kind
-        raise LaunchError(f"{what} is {kind}: arrays are {' or '.join(DTYPES)} for now; convert it with .astype")
-    low, high = int(array.min()), int(array.max())
-    wanted = np.dtype(dtype if dtype is not None else np.uint32 if 0 <= low and high > 0x7FFFFFFF else np.int32)
-    limits = np.iinfo(wanted)
-    if low < limits.min or high > limits.max:
-        value = low if low < limits.min else high
-        raise LaunchError(f"{what}: {value} does not fit in {wanted} ({limits.min}..{limits.max})")
-    return array.astype(wanted)
-
-
-def memory_rows(arrays: list[DeviceArray]) -> dict[int, tuple[int, int]]:
+def memory_rows(arrays: Iterable[DeviceArray]) -> dict[int, tuple[int, int]]:
     """The memory rows that hold the arrays' elements: row -> (low word, high word). Rows of zeros are left out: fresh
     memory is zero."""
-    memory = np.zeros(tokens.MEMORY_BYTES // 4, np.uint32)
+    memory = np.zeros(tokens.MEMORY_BYTES, np.uint8)
     for array in arrays:
-        first = array.address // 4
-        memory[first : first + array.size] = array._words()
-    pairs = memory.reshape(-1, 2)
+        memory[array.address : array.address + array.nbytes] = array._bytes()
+    pairs = memory.view(np.uint32).reshape(-1, 2)
     return {int(row): (int(pairs[row, 0]), int(pairs[row, 1])) for row in np.flatnonzero(pairs.any(axis=1))}
 
 
-def take(arrays: list[DeviceArray], memory: Array) -> None:
+def take(arrays: Iterable[DeviceArray], memory: Array) -> None:
     """New host copies from the machine's memory, uint32 [4096]."""
+    data = memory.view(np.uint8)
     for array in arrays:
-        first = array.address // 4
-        array._words()[:] = memory[first : first + array.size]
+        part = data[array.address : array.address + array.nbytes]
+        array._bytes()[:] = part if array.dtype.kind != "b" else part != 0

@@ -173,6 +173,8 @@ def signature(mangled: str, parameters: Sequence[KernelParameter], source: str |
 
 def _parameter(name: str, parameter: KernelParameter, text: str) -> Parameter:
     by_name = {scalar.name: scalar for scalar in _INTEGERS.values()}
+    if parameter.size == 8:  # where pointers have 64 bits, long has; a long of 8 bytes says so by itself
+        by_name |= {name: Scalar(name, 8, not name.startswith("u")) for name in ("long", "unsigned long")}
     pointer: bool | None = True if parameter.pointer else None if not text else text.endswith(("*", "&"))
     if not text and parameter.size not in (4, 8):
         pointer = False

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qgpu.cuda import pipeline
-from qgpu.cuda.compile import ptx_of_file, read_source
+from qgpu.cuda.compile import compile_cuda, ptx_of_file, read_source
 from qgpu.cuda.frontend import kernel_named
 from qgpu.cuda.ptx import readable_name
 from qgpu.cuda.ptx_parser import parse_ptx
@@ -45,11 +45,18 @@ class Code:
 
 def size_of(size: Size, what: str) -> Dim3:
     """A grid or CTA size in x, y and z, from an int or up to three of them. LaunchError if it is neither."""
-    parts = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    given = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    parts = tuple(int(part) if hasattr(part, "__index__") else part for part in given)
     if not 1 <= len(parts) <= 3 or not all(isinstance(part, int) for part in parts):
         raise LaunchError(f"{what} {size!r}: give one to three integers, x, y and z")
     x, y, z = (*parts, 1, 1)[:3]
     return x, y, z
+
+
+def _shared(kernel: str, size: object) -> int:
+    if not isinstance(size, int) or size < 0:
+        raise LaunchError(f"{kernel}[...]: {size!r} is no number of bytes of dynamic shared memory")
+    return size
 
 
 @dataclass(frozen=True)
@@ -71,9 +78,7 @@ class Kernel:
     def __getitem__(self, sizes: tuple[Size, Size] | tuple[Size, Size, int]) -> Configured:
         if not isinstance(sizes, tuple) or len(sizes) not in (2, 3):
             raise LaunchError(f"{self.name}[...]: give two sizes, kernel[grid, cta], e.g. {self.name}[1, 32]")
-        shared = sizes[2] if len(sizes) == 3 else 0
-        if not isinstance(shared, int) or shared < 0:
-            raise LaunchError(f"{self.name}[...]: {shared!r} is no number of bytes of dynamic shared memory")
+        shared = _shared(self.name, sizes[2]) if len(sizes) == 3 else 0
         return Configured(self, size_of(sizes[0], "grid"), size_of(sizes[1], "CTA"), shared)
 
     def __repr__(self) -> str:
@@ -94,37 +99,49 @@ class Configured:
         *values: arguments.Argument,
         max_tokens: int = DEFAULT_MAX_TOKENS,
         check: bool = False,
+        shared: int | None = None,
         **named: arguments.Argument,
     ) -> Launch:
         """Run the kernel and wait for its end; arrays then hold what it wrote.
 
         Arguments go by position or by the names they have in the source: DeviceArrays for pointers, ints for integers.
         max_tokens: how many tokens the model may write. check: compare every token and the memory with the interpreter.
+        shared: bytes of dynamic shared memory. A parameter of one of these names goes by position.
         Raises LaunchError, FaultError, LimitError or CheckError.
         """
         code = self.kernel.code
+        shared = self.shared if shared is None else _shared(code.name, shared)
         ordered = arguments.order(code.name, code.parameters, values, named)
         return self.kernel.device.launch(
-            code, self.grid, self.cta, ordered, max_tokens=max_tokens, check=check, shared=self.shared
+            code, self.grid, self.cta, ordered, max_tokens=max_tokens, check=check, shared=shared
         )
 
 
 @dataclass(frozen=True)
 class Module:
-    """A file of CUDA C or PTX on a device."""
+    """A file of CUDA C or PTX on a device; or, with ``source``, CUDA C text that messages call ``path``."""
 
     device: Device
     path: Path
+    source: str | None = None
 
     @property
     def kernels(self) -> tuple[str, ...]:
         """The names of what can be launched."""
+        if self.source is not None:
+            ptx = compile_cuda(self.source, str(self.path))
+            return tuple(readable_name(kernel.name) for kernel in parse_ptx(ptx, str(self.path)).kernels)
         text = ptx_of_file(self.path)
         return tuple(readable_name(kernel.name) for kernel in parse_ptx(text.text, text.file).kernels)
 
     def kernel(self, name: str | None = None) -> Kernel:
         """The kernel of that name, compiled; without a name, the only one there is. PtxError lists what there is."""
+        if self.source is not None:
+            return Kernel(self.device, code_of_source(self.source, str(self.path), name))
         return Kernel(self.device, code_of_file(self.path, name))
+
+    def __repr__(self) -> str:
+        return f"Module({self.path})"
 
 
 def code_of_file(path: Path, name: str | None = None, compiler: str | None = None) -> Code:

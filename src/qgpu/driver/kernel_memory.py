@@ -45,6 +45,12 @@ class Variables:
         self.allocator = allocator
         self.arrays: dict[tuple[str, str], DeviceArray] = {}
 
+    def free(self) -> None:
+        """Give the memory of all variables back."""
+        for array in self.arrays.values():
+            array.free()
+        self.arrays.clear()
+
     def memory_of(self, kernel: CompiledKernel, cta: tuple[int, int, int], dynamic_shared: int) -> KernelMemory:
         """Memory for one launch. LaunchError (MemoryFullError) where it finds no place."""
         shared = kernel.shared_bytes + dynamic_shared
@@ -79,9 +85,9 @@ class Variables:
     def _array(self, file: str, variable: ModuleVariable) -> DeviceArray:
         key = file, variable.name
         if key not in self.arrays:
-            data = variable.initial.ljust(-(-max(variable.size, 1) // 4) * 4, b"\0")
-            name = readable_name(variable.name)
-            self.arrays[key] = DeviceArray(np.frombuffer(data, np.uint32), self.allocator, name)
+            data = variable.initial.ljust(max(variable.size, 1), b"\0")
+            kind = np.dtype(np.uint8 if len(data) % 4 else np.uint32)
+            self.arrays[key] = DeviceArray(np.frombuffer(data, kind), self.allocator, readable_name(variable.name))
         return self.arrays[key]
 
     def _refer(self, file: str, variable: ModuleVariable) -> None:
@@ -91,7 +97,7 @@ class Variables:
         for reference in variable.references:
             address = self.arrays[file, reference.variable].address + reference.addend
             data[reference.offset : reference.offset + reference.width] = address.to_bytes(reference.width, "little")
-        array.fill(np.frombuffer(bytes(data), np.uint32))
+        array.fill(np.frombuffer(bytes(data), array.dtype))
 
 
 def _reader(kernel: CompiledKernel, address: int) -> Reader:

@@ -64,9 +64,21 @@ class Launch:
         kind = tokens.decode(self.tokens[-1])[0] if self.tokens else ""
         return kind if kind in ("HALT", "FAULT") else "LIMIT"
 
-    def trace(self) -> str:
-        """The launch token by token, as text."""
-        return "\n".join(trace.Reader(self.request, self.places, self.file).lines(self.tokens))
+    @property
+    def stats(self) -> trace.Statistics:
+        """``statistics`` by its short name."""
+        return self.statistics
+
+    @property
+    def trace(self) -> trace.Listing:
+        """The launch token by token: its text is ``str(launch.trace)``, its lines are what it iterates over."""
+        return trace.Listing(self.request, self.tokens, tuple(self.places), self.file)
+
+    def __repr__(self) -> str:
+        sizes = (trace.sizes(size) for size in (self.request.grid, self.request.cta))
+        grid, cta = sizes
+        numbers = f"{len(self.tokens):,} tokens, {self.statistics.exec_tokens:,} EXEC"
+        return f"Launch({self.kernel}[{grid}, {cta}]: {self.ended}, {numbers}{', checked' * self.checked})"
 
     def memory_of_tokens(self) -> Array:
         """The memory as the tokens alone tell it (prompt rows, then every MEM), uint32 [4096]."""

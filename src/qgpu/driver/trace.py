@@ -16,12 +16,14 @@ Coordinates = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Place:
-    """An array of the trace: elements of 4 bytes from ``address`` on."""
+    """An array of the trace: elements of ``itemsize`` bytes from ``address`` on, integers up to 8 bytes."""
 
     name: str
     address: int
     shape: tuple[int, ...]
     signed: bool = True
+    itemsize: int = 4
+    kind: str = "int32"
 
     @property
     def size(self) -> int:
@@ -29,6 +31,10 @@ class Place:
         for extent in self.shape:
             count *= extent
         return count
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
 
     def element(self, index: int) -> str:
         """``out[3]``, or ``c[1][2]`` for the element at that place in memory."""
@@ -122,6 +128,38 @@ def coordinates(index: Coordinates, size: Coordinates) -> str:
     return str(index[0]) if used == 1 else str(index[:used])
 
 
+def sizes(size: Coordinates) -> str:
+    """A grid or CTA size as it is written in a launch: ``5``, ``(2, 5)``."""
+    used = 3 if size[2] > 1 else 2 if size[1] > 1 else 1
+    return str(size[0]) if used == 1 else str(size[:used])
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A launch token by token. ``str`` gives the text, iteration its lines, ``records()`` what they are made of."""
+
+    launch: Launch
+    tokens: tuple[int, ...]
+    places: tuple[Place, ...] = ()
+    file: str = ""
+
+    def __iter__(self) -> Iterator[str]:
+        return Reader(self.launch, self.places, self.file).lines(self.tokens)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __str__(self) -> str:
+        return "\n".join(self)
+
+    def __repr__(self) -> str:
+        return f"Listing({len(self.tokens):,} tokens; print it, or iterate over its lines)"
+
+    def records(self) -> Iterator[Record]:
+        """The tokens grouped by marker; see ``records``."""
+        return records(self.launch, self.tokens)
+
+
 @dataclass
 class Reader:
     """Walks a trace. ``places``: the arrays, for names of addresses. ``file``: the kernel's source, for lines."""
@@ -149,16 +187,12 @@ class Reader:
         """A byte address as an element of an array, or as what kind of memory it is."""
         place = self._place_of(address)
         if place is not None:
-            return place.element((address - place.address) // 4)
+            index, rest = divmod(address - place.address, place.itemsize)
+            return place.element(index) + (f"+{rest}" if rest else "")
         first_shared = tokens.SHARED_FIRST_ROW * tokens.ROW_BYTES
         if address >= first_shared:
             return f"shared[0x{address - first_shared:03x}]"
         return f"memory[0x{address:04x}]"
-
-    def number(self, address: int, word: int) -> int:
-        """A memory word as the array there reads it; signed where nobody says."""
-        place = self._place_of(address)
-        return values.signed(word) if place is None or place.signed else word
 
     def _threads(self, record: Record) -> str:
         found = [coordinates(thread_of(self.launch.cta, record.quad, i), self.launch.cta) for i in record.lanes]
@@ -195,17 +229,29 @@ class Reader:
         if not 1 <= len(record.payloads) <= 4:
             return ""
         new = self.memory[row] = values.row_of(record.payloads)
-        changed = [half for half in range(2) if new[half] != old[half]]
-        addresses = [row * tokens.ROW_BYTES + 4 * half for half in changed or range(2)]
-        listed = [
-            f"{self.name_of(address)} = {self.number(address, new[address >> 2 & 1])}"
-            for address in addresses
-            if changed or self._place_of(address) or not any(map(self._place_of, addresses))
-        ]
+        units = list(self._units(row))
+        bits = [word[0] | word[1] << 32 for word in (old, new)]
+        parts = [[pair >> 8 * (at & 7) & (1 << 8 * size) - 1 for at, size, _ in units] for pair in bits]
+        changed = [index for index in range(len(units)) if parts[0][index] != parts[1][index]]
+        known = [index for index in range(len(units)) if self._place_of(units[index][0])]
+        listed = []
+        for index in changed or known or range(len(units)):
+            at, size, signed = units[index]
+            number = values.signed(parts[1][index], 8 * size) if signed else parts[1][index]
+            listed.append(f"{self.name_of(at)} = {number}")
         return ", ".join(listed) + ("" if changed else "  (as before)")
 
+    def _units(self, row: int) -> Iterator[tuple[int, int, bool]]:
+        """(address, bytes, signed) of what a row holds: the elements of an array, words where there is none."""
+        at, end = row * tokens.ROW_BYTES, (row + 1) * tokens.ROW_BYTES
+        while at < end:
+            place = self._place_of(at)
+            size = place.itemsize if place is not None and place.itemsize in (1, 2, 8) else 4
+            yield at, size, place is None or place.signed
+            at += size
+
     def _place_of(self, address: int) -> Place | None:
-        found = (place for place in self.places if place.address <= address < place.address + 4 * place.size)
+        found = (place for place in self.places if place.address <= address < place.address + place.nbytes)
         return next(found, None)
 
     def _mask(self, record: Record) -> str:
