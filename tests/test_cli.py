@@ -301,23 +301,49 @@ def test_an_access_past_an_array_faults_with_its_place(write):
     path = write("past.cu", PAST)
     message = refused("run", path, "--block", "3", "[1, 2, 3]", "out=zeros:2")
     assert message == (
-        f"{path}:2: FAULT in kernel past: store out of bounds at address 0x0068 "
-        "(just behind the end of out, which has 2 elements); thread 2 of CTA 0\n"
+        f"{path}:2: FAULT in kernel past: Invalid __global__ write of size 4 bytes\n"
+        "    at block b0\n"
+        "    by thread (2,0,0) in CTA (0,0,0)\n"
+        "    Address 0x0068 is out of bounds\n"
+        "    and is 1 bytes after the nearest allocation out (2 x int32) at 0x0060 of size 8 bytes: out[2]\n"
     )
 
 
 def test_a_fault_leaves_trace_and_arrays(write):
     path = write("past.cu", PAST)
     status, out, error = qgpu("run", path, "--block", "5", "[1, 2, 3, 4]", "zeros:8", "--trace", *INTERPRETER)
-    assert status == 2 and "thread 4 of CTA 0" in error
+    assert status == 2 and "thread (4,0,0) in CTA (0,0,0)" in error
     assert out.splitlines()[-1].split()[1:3] == ["FAULT", "load"]
     status, out, error = qgpu("run", path, "--block", "5", "[1, 2, 3, 4]", "zeros:8", "--json", *INTERPRETER)
     document = json.loads(out)
-    place = {"address": 80, "thread": [4, 0, 0], "cta": [0, 0, 0], "line": 2}
+    place = {"address": 80, "thread": [4, 0, 0], "cta": [0, 0, 0], "line": 2, "block": 0}
     assert document["fault"] == {"cause": "load out of bounds", **place}
     assert document["arrays"]["out"] == [2, 3, 4, 5, 0, 0, 0, 0]
     assert (document["ended"], document["checked"]) == ("FAULT", False)
     assert error == f"error: {document['error']}\n"
+
+
+RACE = """__global__ void race(int* out) {
+  __shared__ int s[8];
+  s[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = s[threadIdx.x ^ 1];
+}
+"""
+
+
+def test_what_the_sanitizer_finds_is_told_after_the_result(write):
+    path = write("race.cu", RACE)
+    arguments = ["run", path, "--block", "2", "zeros:2", "--sanitize", *INTERPRETER]
+    status, out, error = qgpu(*arguments)
+    assert status == 1 and out.startswith("out = [1, 0]\n")
+    assert error.startswith("Race reported between Write access by thread (1,0,0) at kernel race, block b0 in")
+    assert error.endswith("\n1 reported\n")
+    status, out, error = qgpu(*arguments, "--json")
+    report = json.loads(out)["reports"][0]
+    assert (status, error, report["kind"], report["line"], report["count"]) == (1, "", "race", 4, 2)
+    mended = write("mended.cu", RACE.replace("x;\n", "x;\n  __syncthreads();\n", 1))
+    out = ok("run", mended, "--block", "2", "zeros:2", "--sanitize")
+    assert out.splitlines()[-1].startswith("sanitized: no uninitialised reads, no races on shared memory, ")
 
 
 def test_an_endless_loop_ends(write):

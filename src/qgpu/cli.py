@@ -98,6 +98,9 @@ def run(
     engine: Engine = EngineName.native,
     dtype: Type = None,
     check: Check = False,
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="Look for uninitialised reads, races, and barriers with missing threads.")
+    ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Print the launch token by token.")] = False,
     max_tokens: MaxTokens = 1_000_000,
     json: Json = False,
@@ -108,7 +111,7 @@ def run(
     """
     from qgpu import cli_run
 
-    options = cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json)
+    options = cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json, sanitize)
     cli_run.run(file, kernel, arguments or [], grid or "1", block or "1", trace, options, shared, compiler)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ from qgpu.driver.device import Device
 from qgpu.driver.kernel import Code, Kernel, code_of_file, size_of
 from qgpu.driver.launch import Launch
 from qgpu.driver.stock import resolve
-from qgpu.errors import FaultError, LaunchError, StoppedError
+from qgpu.errors import FaultError, LaunchError, SanitizeError, StoppedError
 from qgpu.isa.assembly import disassemble
+
+FAILED = 1  # exit status of a launch that the sanitizer reports on
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Options:
     check: bool
     max_tokens: int
     json: bool
+    sanitize: bool = False
 
 
 def evaluate(text: str, options: Options) -> None:
@@ -74,14 +77,19 @@ def run(
         device = Device(options.engine, options.dtype, progress.say, progress.count, lambda text: None)
         values = _place(device, code.parameters, typed)
         try:
-            launch = Kernel(device, code)[(*sizes, shared)](*values, max_tokens=options.max_tokens, check=options.check)
+            launch = Kernel(device, code)[(*sizes, shared)](
+                *values, max_tokens=options.max_tokens, check=options.check, sanitize=options.sanitize
+            )
+        except SanitizeError as error:  # the launch itself ended well
+            assert isinstance(error.launch, Launch)
+            launch = error.launch
         except StoppedError as error:
             progress.end()
             _report_stopped(error, code.parameters, values, trace, options)
             raise
     if options.json:
         print(json.dumps(_document(launch, code.parameters, values, trace)))
-        return
+        raise typer.Exit(FAILED) if launch.reports else typer.Exit()
     if trace:
         print(launch.trace)
     print(launch.printed, end="")
@@ -89,6 +97,13 @@ def run(
         if isinstance(value, DeviceArray) and not parameter.const:
             print(f"{parameter.name} = {show(value.numpy())}")
     print(_summary(launch))
+    if launch.reports:
+        sys.stdout.flush()
+        typer.echo("\n".join(f"{report}" for report in launch.reports), err=True)
+        typer.echo(f"{len(launch.reports)} reported", err=True)
+        raise typer.Exit(FAILED)
+    if options.sanitize:
+        print("sanitized: no uninitialised reads, no races on shared memory, no barriers with missing threads")
 
 
 def assembly(
@@ -157,6 +172,10 @@ def _document(
     found: dict[str, Any] = {"kernel": launch.kernel, "ended": launch.ended, "arrays": arrays, **_numbers([launch])}
     if launch.printed:
         found["printed"] = launch.printed
+    if launch.reports:
+        found["reports"] = [
+            {**asdict(report), "text": str(report)} for report in launch.reports
+        ]
     if trace:
         found["trace"] = list(launch.trace)
     return found
@@ -182,6 +201,7 @@ def _report_stopped(
                 "thread": error.thread,
                 "cta": error.cta,
                 "line": error.line,
+                "block": error.block,
             }
         print(json.dumps(document))
     else:

@@ -67,7 +67,7 @@ class FaultError(StoppedError):
 
     ``cause``: a row of ``isa.tokens.CAUSES``. ``address``: in bytes, None where the cause has none.
     ``thread``: (x, y, z) in the CTA ``cta``.
-    ``line``: of the kernel's source, 0 if unknown.
+    ``line``: of the kernel's source, 0 if unknown. ``block``: the machine block that faulted.
     """
 
     def __init__(
@@ -80,6 +80,8 @@ class FaultError(StoppedError):
         thread: tuple[int, int, int] = (0, 0, 0),
         cta: tuple[int, int, int] = (0, 0, 0),
         line: int = 0,
+        block: int = 0,
     ) -> None:
         super().__init__(message, launch)
-        self.cause, self.address, self.thread, self.cta, self.line = cause, address, thread, cta, line
+        self.cause, self.address, self.thread, self.cta = cause, address, thread, cta
+        self.line, self.block = line, block

@@ -79,15 +79,18 @@ def test_threads_that_run_past_an_array_fault_with_their_place():
     assert (fault.cause, fault.thread, fault.cta, fault.line) == ("load out of bounds", (5, 0, 0), (0, 0, 0), 3)
     assert fault.address == 64 + 4 * 5
     assert str(fault) == (
-        "add.cu:3: FAULT in kernel add: load out of bounds at address 0x0054 "
-        "(just behind the end of a, which has 5 elements); thread 5 of CTA 0"
+        "add.cu:3: FAULT in kernel add: Invalid __global__ read of size 4 bytes\n"
+        "    at block b0\n"
+        "    by thread (5,0,0) in CTA (0,0,0)\n"
+        "    Address 0x0054 is out of bounds\n"
+        "    and is 1 bytes after the nearest allocation a (5 x int32) at 0x0040 of size 20 bytes: a[5]"
     )
 
 
 def test_what_was_written_before_a_fault_can_be_read():
     device = Device("interpreter")
     a, b, out = device.zeros(8), device.array(range(8)), device.zeros(5)
-    with pytest.raises(FaultError, match="store out of bounds") as error:
+    with pytest.raises(FaultError, match="Invalid __global__ write of size 4 bytes") as error:
         Kernel(device, ADD)[1, 8](a, b, out)  # the second quad runs after the first has stored
     assert error.value.launch.ended == "FAULT"
     assert out.numpy().tolist() == [0, 1, 2, 3, 0]
@@ -96,10 +99,11 @@ def test_what_was_written_before_a_fault_can_be_read():
 @pytest.mark.parametrize(
     ("value", "near"),
     [
-        (0, r"0x0000 \(a null pointer\?\)"),
-        (-4, r"0xfffffffc \(beyond the memory's 16384 bytes\)"),
-        (82, r"load misaligned at address 0x0052 \(inside out\)"),
-        (12_287, "load misaligned at address 0x2fff .12203 bytes behind the end of out, which has 5 elements"),
+        (0, "0x0000 is out of bounds\n    and is near address 0: a null pointer"),
+        (-4, "0xfffffffc is out of bounds\n    and is .* after .* out .*, beyond the memory's 16,384 bytes"),
+        (82, r"0x0052 is misaligned\n    and is inside the allocation out \(5 x int32\) .*: out\[4\]\+2"),
+        (12_284, r"0x2ffc is out of bounds\n    and is 12,201 bytes after the nearest .* 20 bytes: out\[3055\]"),
+        (12_288, "Invalid __shared__ read .*\n.*\n.*\n.*\n    and is byte 0 of shared memory, of which the kernel has"),
     ],
 )
 def test_addresses_are_explained(value, near):
@@ -111,7 +115,10 @@ def test_addresses_are_explained(value, near):
 
 def test_a_trap_has_a_line_and_no_address():
     device = Device("interpreter")
-    message = r"^trap.cu:9: FAULT in kernel trap: trap; thread \(1, 1\) of CTA \(0, 2\)$"
+    message = (
+        r"^trap.cu:9: FAULT in kernel trap: Trap: the kernel stopped itself \(assert, __trap\)\n"
+        r"    at block b5\n    by thread \(1,1,0\) in CTA \(0,2,0\)$"
+    )
     with pytest.raises(FaultError, match=message) as error:
         Kernel(device, TRAP)[(1, 3), (2, 2)](device.zeros(1), 64, 1)
     assert (error.value.address, error.value.cta) == (None, (0, 2, 0))
@@ -201,7 +208,8 @@ def test_an_altered_fault_still_has_a_message():
     """The address comes from a replay; where the replay disagrees there is none."""
     fault = tokens.encode("FAULT", 0, 2)
     device = device_on(Altered(0, fault))
-    with pytest.raises(FaultError, match="FAULT in kernel add: load out of bounds; thread 2") as error:
+    message = r"Invalid __global__ read of size 4 bytes\n    at block b0\n    by thread \(2,0,0\)"
+    with pytest.raises(FaultError, match=message) as error:
         device._runner.generate = lambda limit, stops: [fault]
         add(device)
     assert error.value.address is None

@@ -142,6 +142,7 @@ class Device:
         max_tokens: int = DEFAULT_MAX_TOKENS,
         check: bool = False,
         shared: int = 0,
+        sanitize: bool = False,
     ) -> Launch:
         """Run a compiled kernel with its arguments in order; see ``kernel.Configured``."""
         with self._lock:
@@ -164,8 +165,8 @@ class Device:
                 allocated=allocation_map(spans),
             )
             places = _places(code, values, live)
-            wanted = Request(code.name, request, code.file, places, extra.printed)
-            return self._taking(live, lambda: execute(runner, wanted, max_tokens, check, self._progress))
+            wanted = Request(code.name, request, code.file, places, extra.printed, check, sanitize, extra.zeroed)
+            return self._taking(live, lambda: execute(runner, wanted, max_tokens, self._progress))
 
     def resume(self, launch: Launch, *, max_tokens: int = DEFAULT_MAX_TOKENS, check: bool = False) -> Launch:
         """Go on with a launch that met its limit (``LimitError.launch``), for up to ``max_tokens`` more tokens.

@@ -100,20 +100,22 @@ class Configured:
         max_tokens: int = DEFAULT_MAX_TOKENS,
         check: bool = False,
         shared: int | None = None,
+        sanitize: bool = False,
         **named: arguments.Argument,
     ) -> Launch:
         """Run the kernel and wait for its end; arrays then hold what it wrote.
 
         Arguments go by position or by the names they have in the source: DeviceArrays for pointers, ints for integers.
         max_tokens: how many tokens the model may write. check: compare every token and the memory with the interpreter.
-        shared: bytes of dynamic shared memory. A parameter of one of these names goes by position.
-        Raises LaunchError, FaultError, LimitError or CheckError.
+        shared: bytes of dynamic shared memory. sanitize: look for uninitialised reads, races on shared memory and
+        barriers with missing threads. A parameter of one of these names goes by position.
+        Raises LaunchError, FaultError, LimitError, CheckError or SanitizeError.
         """
         code = self.kernel.code
         shared = self.shared if shared is None else _shared(code.name, shared)
         ordered = arguments.order(code.name, code.parameters, values, named)
         return self.kernel.device.launch(
-            code, self.grid, self.cta, ordered, max_tokens=max_tokens, check=check, shared=shared
+            code, self.grid, self.cta, ordered, max_tokens=max_tokens, check=check, shared=shared, sanitize=sanitize
         )
 
 

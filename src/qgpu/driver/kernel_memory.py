@@ -15,7 +15,8 @@ import numpy as np
 
 from qgpu.cuda.cache import content_key
 from qgpu.cuda.expand_printf import BUFFER_BYTES, text_of_buffer
-from qgpu.cuda.memory import SHARED_BYTES, SHARED_FIRST, ModuleVariable
+from qgpu.cuda.lower_warp import TALLY
+from qgpu.cuda.memory import SHARED_BYTES, SHARED_FIRST, ModuleVariable, shared_addresses
 from qgpu.cuda.pipeline import CompiledKernel
 from qgpu.cuda.ptx import readable_name
 from qgpu.driver.arrays import DeviceArray
@@ -30,12 +31,14 @@ Reader = Callable[[Array], str]
 @dataclass(frozen=True)
 class KernelMemory:
     """What a launch adds. ``words``: parameter words (counted from the kernel's first) that hold addresses.
-    ``arrays``: what must lie in memory. ``spans``: further bytes that may be touched, (address, size)."""
+    ``arrays``: what must lie in memory. ``spans``: further bytes that may be touched, (address, size). ``zeroed``:
+    bytes of shared memory that the kernel relies on to start as 0."""
 
     words: Mapping[int, int] = field(default_factory=dict)
     arrays: tuple[DeviceArray, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
     printed: Reader | None = None
+    zeroed: tuple[tuple[int, int], ...] = ()
 
 
 class Variables:
@@ -80,7 +83,7 @@ class Variables:
             buffer.fill(0)
             reader = _reader(kernel, buffer.address)
         spans = ((SHARED_FIRST, shared),) if shared else ()
-        return KernelMemory(words, tuple(arrays), spans, reader)
+        return KernelMemory(words, tuple(arrays), spans, reader, _zeroed(kernel))
 
     def _array(self, file: str, variable: ModuleVariable) -> DeviceArray:
         key = file, variable.name
@@ -98,6 +101,12 @@ class Variables:
             address = self.arrays[file, reference.variable].address + reference.addend
             data[reference.offset : reference.offset + reference.width] = address.to_bytes(reference.width, "little")
         array.fill(np.frombuffer(bytes(data), array.dtype))
+
+
+def _zeroed(kernel: CompiledKernel) -> tuple[tuple[int, int], ...]:
+    """Words of shared memory that the compiler has added for itself."""
+    addresses, _ = shared_addresses(kernel.function)
+    return ((addresses[TALLY], 4),) if TALLY in addresses else ()
 
 
 def _reader(kernel: CompiledKernel, address: int) -> Reader:

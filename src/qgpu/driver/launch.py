@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from qgpu.driver import trace
-from qgpu.driver.memory import FIRST_BYTE
+from qgpu.driver.faults import fault_of
 from qgpu.driver.runners import Runner, words_of
-from qgpu.errors import CheckError, FaultError, LaunchError, LimitError
+from qgpu.driver.sanitize import Report, sanitized
+from qgpu.errors import CheckError, LaunchError, LimitError, SanitizeError
 from qgpu.isa import program, subset, tokens
-from qgpu.isa.interpreter import Interpreter, ProtocolError
+from qgpu.isa.interpreter import Interpreter
 
 Array = np.ndarray[Any, Any]
 
@@ -39,7 +40,7 @@ class Launch:
     ``tokens``: what the model wrote after the prompt. ``memory``: all its memory afterwards, uint32 [4096].
     ``checked``: every token and the memory are the interpreter's. ``places``: the arrays that were on the device.
     ``paused``: after the limit, where the runner stood, so that the launch can go on. ``reader``: finds in the memory
-    what printf wrote.
+    what printf wrote. ``reports``: what a sanitized launch did that CUDA leaves undefined.
     """
 
     kernel: str
@@ -52,6 +53,7 @@ class Launch:
     places: Sequence[trace.Place] = field(default=())
     paused: object = None
     reader: Callable[[Array], str] | None = None
+    reports: tuple[Report, ...] = ()
 
     @property
     def printed(self) -> str:
@@ -88,24 +90,28 @@ class Launch:
 @dataclass(frozen=True)
 class Request:
     """What to run, and how messages call it. ``launch``: for the machine. ``file``: the kernel's source. ``reader``: as
-    in `Launch`."""
+    in `Launch`. ``check``: replay it on the interpreter and compare. ``sanitize``: replay it and look for what CUDA
+    leaves undefined; ``zeroed`` is shared memory, (address, size), that may be read before it is written."""
 
     kernel: str
     launch: program.Launch
     file: str
     places: Sequence[trace.Place]
     reader: Callable[[Array], str] | None = None
+    check: bool = False
+    sanitize: bool = False
+    zeroed: Sequence[tuple[int, int]] = ()
 
 
 def execute(
-    runner: Runner, request: Request, max_tokens: int, check: bool, progress: Progress = lambda count: None
+    runner: Runner, request: Request, max_tokens: int, progress: Progress = lambda count: None
 ) -> Launch:
     """Run a launch to its end.
 
-    Raises LaunchError for a launch that cannot begin, FaultError, LimitError or CheckError, each with the ``Launch`` as
-    far as it went.
+    Raises LaunchError for a launch that cannot begin, FaultError, LimitError, CheckError or SanitizeError, each with
+    the ``Launch`` as far as it went.
     """
-    _may(runner, max_tokens, check)
+    _may(runner, max_tokens, request.check)
     try:
         prompt = program.prompt(request.launch)
     except ValueError as error:
@@ -115,7 +121,7 @@ def execute(
         raise LaunchError("\n".join(absent))
     runner.reset()
     runner.feed(prompt)
-    return _finish(runner, request, prompt, _write(runner, max_tokens, progress), check)
+    return _finish(runner, request, prompt, _write(runner, max_tokens, progress))
 
 
 def resume(
@@ -127,8 +133,8 @@ def resume(
         raise LaunchError(f"the launch of {launch.kernel} ended with {launch.ended}: there is nothing to go on with")
     runner.restore(launch.paused)
     written = [*launch.tokens, *_write(runner, max_tokens, progress)]
-    request = Request(launch.kernel, launch.request, launch.file, launch.places, launch.reader)
-    return _finish(runner, request, program.prompt(launch.request), written, check)
+    request = Request(launch.kernel, launch.request, launch.file, launch.places, launch.reader, check)
+    return _finish(runner, request, program.prompt(launch.request), written)
 
 
 def _may(runner: Runner, max_tokens: int, check: bool) -> None:
@@ -141,7 +147,7 @@ def _may(runner: Runner, max_tokens: int, check: bool) -> None:
         raise LaunchError(f"a launch may write {max_tokens} tokens: allow at least 1")
 
 
-def _finish(runner: Runner, request: Request, prompt: Sequence[int], written: Sequence[int], check: bool) -> Launch:
+def _finish(runner: Runner, request: Request, prompt: Sequence[int], written: Sequence[int]) -> Launch:
     """Read the memory, check, and raise what the end calls for."""
     found = trace.statistics(request.launch, len(prompt), written)
     done = Launch(
@@ -154,9 +160,12 @@ def _finish(runner: Runner, request: Request, prompt: Sequence[int], written: Se
         places=request.places,
         reader=request.reader,
     )
-    if check:
+    if request.check:
         compare(done, prompt)
         done = replace(done, checked=True)
+    if request.sanitize:
+        reports = sanitized(request.launch, prompt, done.tokens, request.places, request.file, request.zeroed)
+        done = replace(done, reports=reports)
     if done.ended == "FAULT":
         raise fault_of(done, prompt)
     if done.ended == "LIMIT":
@@ -165,6 +174,10 @@ def _finish(runner: Runner, request: Request, prompt: Sequence[int], written: Se
             "the limit allows; raise it with max_tokens (--max-tokens)",
             replace(done, paused=runner.snapshot()),
         )
+    if done.reports:
+        count = len(done.reports)
+        head = f"{request.kernel} does what CUDA leaves undefined: {count} report{'s' * (count != 1)}"
+        raise SanitizeError("\n".join([head, *(str(report) for report in done.reports)]), done, done.reports)
     return done
 
 
@@ -207,51 +220,3 @@ def compare(done: Launch, prompt: Sequence[int]) -> None:
             f"0x{4 * word:04x}: the model holds {int(done.memory[word])}, the interpreter {int(expected[word])}",
             done,
         )
-
-
-def fault_of(done: Launch, prompt: Sequence[int]) -> FaultError:
-    """The error that tells of a FAULT: what, where in the source, which thread; the address is the interpreter's."""
-    cause_number, lane = tokens.decode(done.tokens[-1])[1]
-    cause = tokens.CAUSES[cause_number] if cause_number < len(tokens.CAUSES) else f"cause {cause_number}"
-    last = [record for record in trace.records(done.request, done.tokens) if record.kind == "EXEC"]
-    block, quad = (last[-1].block, last[-1].quad) if last else (0, 0)
-    blocks = done.request.program.blocks
-    line = blocks[block].line if block < len(blocks) else 0
-    thread = trace.thread_of(done.request.cta, quad, lane)
-    machine = Interpreter()
-    machine.feed(prompt)
-    address: int | None = None
-    try:
-        machine.feed(done.tokens)
-        address = machine.fault[4] if machine.fault and cause not in ("trap", "deadlock") else None
-    except ProtocolError:
-        pass  # the tokens are not the machine's; --check says where they leave it
-    cta = machine.state.cta
-    where = f"{done.file}:{line}" if line else done.file
-    cta_text = trace.coordinates(cta, done.request.grid)
-    who = f"thread {trace.coordinates(thread, done.request.cta)} of CTA {cta_text}"
-    if cause == "deadlock":
-        what = "deadlock: every thread that is left waits for one that can never come"
-        who = f"the last to run was {who}"
-    else:
-        what = cause if address is None else f"{cause} at address 0x{address:04x}{_near(done.places, address)}"
-    message = f"{where + ': ' if where else ''}FAULT in kernel {done.kernel}: {what}; {who}"
-    return FaultError(message, done, cause=cause, address=address, thread=thread, cta=cta, line=line)
-
-
-def _near(places: Sequence[trace.Place], address: int) -> str:
-    """Where an address lies beside the arrays: in one, or behind the nearest one below it."""
-    below = [place for place in places if place.address <= address]
-    if address < FIRST_BYTE:
-        return " (a null pointer?)"
-    if address >= tokens.MEMORY_BYTES:
-        return f" (beyond the memory's {tokens.MEMORY_BYTES} bytes)"
-    if not below:
-        return ""
-    place = max(below, key=lambda found: found.address)
-    beyond = address - place.address - 4 * place.size
-    if beyond < 0:
-        return f" (inside {place.name})"
-    count = f"{place.size} element" + ("s" if place.size != 1 else "")
-    distance = f"{beyond} bytes behind" if beyond else "just behind"
-    return f" ({distance} the end of {place.name}, which has {count})"

@@ -44,6 +44,11 @@ class Place:
             index //= extent
         return self.name + "".join(f"[{part}]" for part in reversed(parts))
 
+    def name_of(self, address: int) -> str:
+        """A byte address inside it: ``out[3]``, or ``out[3]+2`` inside an element."""
+        index, rest = divmod(address - self.address, self.itemsize)
+        return self.element(index) + (f"+{rest}" if rest else "")
+
 
 @dataclass(frozen=True)
 class Record:
@@ -187,8 +192,7 @@ class Reader:
         """A byte address as an element of an array, or as what kind of memory it is."""
         place = self._place_of(address)
         if place is not None:
-            index, rest = divmod(address - place.address, place.itemsize)
-            return place.element(index) + (f"+{rest}" if rest else "")
+            return place.name_of(address)
         first_shared = tokens.SHARED_FIRST_ROW * tokens.ROW_BYTES
         if address >= first_shared:
             return f"shared[0x{address - first_shared:03x}]"

@@ -36,7 +36,7 @@ class Store:
 class Effect:
     """``destinations``: (register, lane -> word) in token order, without an atomic's old value. ``fault``: (cause,
     lane, address). ``event``: an active lane took a back-edge, waits or exited. ``gathered``: the members if this
-    was a collect."""
+    was a collect. ``loads``: (lane, address, bytes) of what was read."""
 
     fields: Mapping[str, int]
     active: tuple[int, ...]
@@ -45,6 +45,7 @@ class Effect:
     fault: tuple[int, int, int] | None
     event: bool
     gathered: int | None
+    loads: tuple[tuple[int, int, int], ...] = ()
 
 
 def special(state: State, name: str, quad: int, lane: int) -> int:
@@ -106,6 +107,7 @@ def run_block(state: State, block: int, quad: int) -> Effect:
     late: dict[int, int] = {}
     stage: dict[int, int] = {}
     stores: list[Store] = []
+    loads: list[tuple[int, int, int]] = []
     load_faults: list[tuple[int, int, int]] = []
     store_faults: list[tuple[int, int, int]] = []
     traps: list[tuple[int, int, int]] = []
@@ -163,6 +165,7 @@ def run_block(state: State, block: int, quad: int) -> Effect:
             fault = _access_fault(state, r, size, f["load_wide"])
             if fault is not None:
                 load_faults.append((fault, i, r))
+            loads.append((i, r, size))
         size = STORE_BYTES[name["store"]]
         if size and (g or not f["g_store"]):
             fault = _access_fault(state, s, size, f["store_wide"])
@@ -183,7 +186,7 @@ def run_block(state: State, block: int, quad: int) -> Effect:
         name["branch"] == "gather" or (taken and (name["branch"] == "exit" or (name["branch"] == "bra" and f["back"])))
     )
     collected = gathered if name["collect"] != "none" else None
-    return Effect(f, active, destinations, tuple(stores), first_fault, event, collected)
+    return Effect(f, active, destinations, tuple(stores), first_fault, event, collected, tuple(loads))
 
 
 def _end(state: State, f: Mapping[str, int], branch: str, block: int, quad: int, active: tuple[int, ...],

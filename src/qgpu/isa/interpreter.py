@@ -8,7 +8,7 @@ page's.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from qgpu.isa import tokens, values
@@ -38,12 +38,14 @@ class Statistics:
 
 @dataclass
 class Interpreter:
-    """``state`` is the machine; ``fault``: (cause, quad, lane, block, address) after a FAULT, until the next GO."""
+    """``state`` is the machine; ``fault``: (cause, quad, lane, block, address) after a FAULT, until the next GO.
+    ``watch`` is told of every EXEC: block, quad and effect, before the effect's stores reach the memory."""
 
     instructions: Mapping[int, int] = field(default_factory=dict)
     state: State = field(default_factory=State)
     statistics: Statistics = field(default_factory=Statistics)
     fault: tuple[int, int, int, int, int] | None = None
+    watch: Callable[[int, int, Effect], None] | None = None
     _queue: list[int] = field(default_factory=list)
     _marker: tuple[str, tuple[int, ...]] = ("HALT", ())
     _payloads: list[int] = field(default_factory=list)
@@ -145,6 +147,8 @@ class Interpreter:
     def _exec(self, block: int, quad: int) -> None:
         effect = run_block(self.state, block, quad)
         self._quad, self._block = quad, block
+        if self.watch is not None:
+            self.watch(block, quad, effect)
         self.statistics.lane_instructions += self.instructions.get(block, 1) * len(effect.active)
         if effect.fault:  # rule 1
             cause, lane, address = effect.fault
