@@ -18,10 +18,11 @@ MAY_IMPORT = {
     "machine": {"circuit", "isa"},
     "engines": {"foundry", "isa"},
     "cuda": {"isa"},
+    "trace": {"isa"},
     "checkpoint": {"isa", "circuit", "foundry", "machine", "engines"},
-    "driver": {"isa", "circuit", "foundry", "machine", "engines", "cuda"},
+    "driver": {"isa", "circuit", "foundry", "machine", "engines", "cuda", "trace"},
     "conformance": {"isa", "cuda", "driver"},
-    "chat": {"isa", "foundry", "engines", "checkpoint", "cuda", "driver"},
+    "chat": {"isa", "foundry", "engines", "checkpoint", "cuda", "driver", "trace"},
 }
 LEAVES = {"errors"}
 COMMAND_LINE = "cli"  # cli.py and the cli_*.py beside it: they import all, nothing imports them
