@@ -197,15 +197,17 @@ def test_ptx_and_asm(write):
         (["[1]", "[2]", "zeros:1", "2147483648"], "int n: 2147483648 does not fit in int\n"),
         (["[1]", "[2", "zeros:1", "1"], "[2: this is not JSON"),
         (["[1]", "[[2], [3, 4]]", "zeros:1", "1"], "b: its rows differ in length"),
-        (["[1]", "x", "zeros:1", "1"], "x: this is no argument: give an integer, [1, 2, 3], zeros:SHAPE"),
+        (["[1]", "x", "zeros:1", "1"], "x: this is no argument: give an integer, [1, 2, 3], zeros:SHAPE, random"),
         (["[1]", "[2]", "zeros:0", "1"], "out is empty"),
-        (["[1]", "[2]", "zeros:1000000", "1"], "zeros:1000000: 1000000 elements; the machine's memory has 4096 words"),
+        (["[1]", "[2]", "zeros:1000000", "1"], "zeros:1000000: 1000000 elements; the machine's memory has 16384 bytes"),
         (["[1]", "zeros:1500", "zeros:1600", "1"], "out [1600] needs 6400 bytes of device memory"),
         (["[1]", "@missing.npy", "zeros:1", "1"], "@missing.npy: missing.npy: there is no such file"),
         (["[1]", "@missing.txt", "zeros:1", "1"], "a .npy or a .json file is expected"),
         (["[1]", "-", "zeros:1", "-"], "standard input can be read only once"),
         (["[1]", "[2]", "zeros:1", "1", "--chekc"], "--chekc: there is no such option, and it is not an integer"),
         (["[1]", "[2]", "zeros:1", "1", "--grid", "0"], "sizes of at least 1"),
+        (["[1]", "[2]", "zeros:1", "1", "--block", ""], "--block : give one to three integers"),
+        (["[1]", "[2]", "zeros:1", "1", "--grid", ""], "--grid : give one to three integers"),
         (["[1]", "[2]", "zeros:1", "1", "--grid", "a"], "--grid a: give one to three integers, such as 4 or 4x2\n"),
         (["[1]", "[2]", "zeros:1", "1", "--block", "129"], "CTA of 129 threads; the machine has 128\n"),
         (["[1]", "[2]", "zeros:1", "1", "--kernel", "dott"], "there is no kernel dott; there are: dot\n"),
@@ -413,7 +415,8 @@ def test_interrupt_ends_with_130(write):
         out, error = child.communicate(timeout=20)
     finally:
         child.kill()
-    assert (child.returncode, out, error) == (130, "", "")
+    assert child.returncode == 130 and out == "out = [0]\n"
+    assert re.fullmatch(r"interrupted after [0-9,]+ tokens \([0-9,]+ EXEC\), [0-9,]+ lane instructions\n", error)
 
 
 @pytest.mark.parametrize("size", ["²", "٣", "1x²"])

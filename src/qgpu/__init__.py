@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from qgpu.errors import CompileError as CompileError
     from qgpu.errors import FaultError as FaultError
     from qgpu.errors import LaunchError as LaunchError
+    from qgpu.errors import LaunchInterrupted as LaunchInterrupted
     from qgpu.errors import LimitError as LimitError
     from qgpu.errors import MemoryFullError as MemoryFullError
     from qgpu.errors import PtxError as PtxError
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from qgpu.errors import StoppedError as StoppedError
     from qgpu.errors import UnsupportedError as UnsupportedError
 
-_ERRORS = ("CheckError", "CompileError", "FaultError", "LaunchError", "LimitError", "MemoryFullError", "PtxError",
-           "QgpuError", "SanitizeError", "StoppedError", "UnsupportedError")  # fmt: skip
+_ERRORS = ("CheckError", "CompileError", "FaultError", "LaunchError", "LaunchInterrupted", "LimitError",
+           "MemoryFullError", "PtxError", "QgpuError", "SanitizeError", "StoppedError", "UnsupportedError")  # fmt: skip
 _HOMES = {
     "Device": "qgpu.driver.device",
     "DeviceArray": "qgpu.driver.arrays",

@@ -6,6 +6,7 @@ input print as one message and end with status 2; Ctrl-C ends with 130.
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,9 @@ class Commands(TyperGroup):
         except QgpuError as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(2) from None
+        except KeyboardInterrupt as interrupt:
+            typer.echo(str(interrupt) or "interrupted", err=True)
+            raise typer.Exit(130) from None
 
 
 app = typer.Typer(
@@ -57,11 +61,14 @@ MaxTokens = Annotated[int, typer.Option(min=1, help="How many tokens a launch ma
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Grid = Annotated[str | None, typer.Option(help="CTAs in the grid: X, XxY or XxYxZ.")]
 Cta = Annotated[str | None, typer.Option(help="Threads in a CTA (a CUDA thread block): X, XxY or XxYxZ.")]
+GridOfOne = Annotated[str, typer.Option(help="CTAs in the grid: X, XxY or XxYxZ.")]
+CtaOfOne = Annotated[str, typer.Option(help="Threads in a CTA (a CUDA thread block): X, XxY or XxYxZ.")]
+Seed = Annotated[int, typer.Option(help="Where random numbers start.")]
 KernelName = Annotated[str | None, typer.Option("--kernel", help="The kernel, where the file has several.")]
 CompilerName = Annotated[
     str | None, typer.Option("--compiler", help="ziglang (the usual one), clang or nvrtc: what compiles CUDA C.")
 ]
-File = Annotated[Path, typer.Argument(help="A .cu or .ptx file, or a stock kernel by its name, such as dot.")]
+File = Annotated[Path, typer.Argument(help="A .cu, .ptx or .qgpu file, or a stock kernel by its name, such as dot.")]
 
 
 @app.command(context_settings=NUMBERS)
@@ -86,15 +93,16 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="[NAME=]VALUE...",
-            help="The kernel's arguments: 7, [1, 2, 3], [[1, 2], [3, 4]], zeros:3 or zeros:2x3 (a result), "
+            help="The kernel's arguments: 7, [1, 2, 3], [[1, 2], [3, 4]], zeros:3 or zeros:2x3 (a result), random:8, "
             "@file.npy, @file.json, or - for JSON from standard input.",
         ),
     ] = None,
-    grid: Grid = "1",
-    block: Cta = "1",
+    grid: GridOfOne = "1",
+    block: CtaOfOne = "1",
     kernel: KernelName = None,
     shared: Annotated[int, typer.Option(min=0, help="Bytes of dynamic shared memory.")] = 0,
     compiler: CompilerName = None,
+    seed: Seed = 0,
     engine: Engine = EngineName.native,
     dtype: Type = None,
     check: Check = False,
@@ -112,7 +120,21 @@ def run(
     from qgpu import cli_run
 
     options = cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json, sanitize)
-    cli_run.run(file, kernel, arguments or [], grid or "1", block or "1", trace, options, shared, compiler)
+    cli_run.run(file, kernel, arguments or [], grid, block, trace, options, shared, compiler, seed)
+
+
+@app.command()
+def compile(
+    file: Annotated[Path, typer.Argument(help="A .cu or .ptx file, or a stock kernel by its name.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The .qgpu file; beside the source.")] = None,
+    kernel: Annotated[list[str] | None, typer.Option(help="Only this kernel; may be repeated.")] = None,
+    compiler: CompilerName = None,
+    json: Json = False,
+) -> None:
+    """Compile CUDA C to a program file, which runs where there is no compiler."""
+    from qgpu import cli_compile
+
+    cli_compile.compile_to_file(file, output, kernel or [], compiler, json)
 
 
 @app.command()
@@ -132,6 +154,43 @@ def asm(
     from qgpu import cli_run
 
     cli_run.assembly(file, kernel, grid, block, compiler)
+
+
+@app.command()
+def bench(
+    kernel: Annotated[list[str] | None, typer.Option(help="Only this stock kernel; may be repeated.")] = None,
+    engine: Engine = EngineName.native,
+    dtype: Type = None,
+    seed: Seed = 0,
+    check: Check = False,
+    json: Json = False,
+) -> None:
+    """Run the stock kernels, and say how many tokens they take and how quick they are written."""
+    from qgpu import cli_bench
+
+    cli_bench.bench(kernel or [], engine.value, dtype and dtype.value, seed, check, json)
+
+
+@app.command()
+def doctor(json: Json = False) -> None:
+    """Say what is installed, which engines and compilers work here, and what to do where one does not."""
+    from qgpu import cli_doctor
+
+    cli_doctor.doctor(json)
+
+
+class Shell(StrEnum):
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+
+
+@app.command()
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
+    """Print what makes a shell complete qgpu's commands and options; to be sourced, or put where the shell looks."""
+    from typer.completion import get_completion_script
+
+    typer.echo(get_completion_script(prog_name="qgpu", complete_var="_QGPU_COMPLETE", shell=shell.value))
 
 
 @app.command()
@@ -240,7 +299,11 @@ def conformance(
 
 def main() -> None:
     """The entry point of the ``qgpu`` command."""
-    app()
+    if "_QGPU_COMPLETE" in os.environ:  # a shell asks what may follow
+        from typer.completion import completion_init
+
+        completion_init()
+    app(prog_name="qgpu")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
     7  -7  0x1f        an integer
     [1, 2, 3]          an array, nested for more dims: [[1, 2], [3, 4]]
     zeros:3  zeros:2x3 an array of zeros of that shape, for results
+    random:3           an array of random numbers, -100 to 100 or, where the kernel's type ends before, up to there
     @file.npy @file.json  an array (JSON: or a number) from a file
     -                  the same as JSON from standard input; an object gives several arguments by name
 
@@ -32,15 +33,16 @@ Array = np.ndarray[Any, Any]
 
 _NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(.*)", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|[0-9]+)")
-_ZEROS = re.compile(r"zeros:([0-9]+(?:x[0-9]+)*)")
-FORMS = "an integer, [1, 2, 3], zeros:SHAPE, @FILE.npy, @FILE.json or -"
+_MADE = re.compile(r"(zeros|random):([0-9]+(?:x[0-9]+)*)")
+FORMS = "an integer, [1, 2, 3], zeros:SHAPE, random:SHAPE, @FILE.npy, @FILE.json or -"
 
 
 @dataclass(frozen=True)
 class Zeros:
-    """An array of zeros that is still to be made; its type is the parameter's."""
+    """An array of zeros, or of random numbers, that is still to be made; its type is the parameter's."""
 
     shape: tuple[int, ...]
+    random: bool = False
 
 
 Value = int | list[Any] | Array | Zeros
@@ -95,13 +97,12 @@ def _value(text: str, stdin: TextIO) -> Any:
         return _file(Path(text[1:]))
     if text.startswith("["):
         return _json(_load_json(text, "this"))
-    zeros = _ZEROS.fullmatch(text)
-    if zeros:
-        shape = tuple(map(int, zeros[1].split("x")))
-        words = tokens.MEMORY_BYTES // 4
-        if math.prod(shape) > words:
-            raise MemoryFullError(f"{math.prod(shape)} elements; the machine's memory has {words} words")
-        return Zeros(shape)
+    made = _MADE.fullmatch(text)
+    if made:
+        shape = tuple(map(int, made[2].split("x")))
+        if math.prod(shape) > tokens.MEMORY_BYTES:
+            raise MemoryFullError(f"{math.prod(shape)} elements; the machine's memory has {tokens.MEMORY_BYTES} bytes")
+        return Zeros(shape, made[1] == "random")
     if _INTEGER.fullmatch(text):
         return int(text, 16 if "x" in text.lower() else 10)
     if text.startswith("-") and len(text) > 1:
@@ -147,7 +148,7 @@ def _wrong_file(path: Path) -> Value:
     raise LaunchError(f"{path}: a .npy or a .json file is expected, by its ending")
 
 
-def host_value(typed: Typed, parameter: Parameter | None) -> int | Array:
+def host_value(typed: Typed, parameter: Parameter | None, random: np.random.Generator) -> int | Array:
     """An argument for its parameter: an int, or an array of the element type that the kernel wants.
 
     LaunchError if it is no array of integers that fit.
@@ -160,8 +161,12 @@ def host_value(typed: Typed, parameter: Parameter | None) -> int | Array:
     if isinstance(value, np.ndarray) and (element is None or value.dtype.names or fits(element, value.dtype)):
         return host_array(value, None, what)
     if isinstance(value, Zeros):
-        value = np.zeros(value.shape, bool)
-    return host_array(value, _dtype_of(element) if element or isinstance(typed.value, Zeros) else None, what)
+        kind = _dtype_of(element)
+        if not value.random:
+            return host_array(np.zeros(value.shape, kind), kind, what)
+        low, high = (0, 1) if kind.kind == "b" else (-100 if kind.kind == "i" else 0, 100)
+        return host_array(random.integers(low, high, value.shape, endpoint=True), kind, what)
+    return host_array(value, None if element is None else _dtype_of(element), what)
 
 
 def _dtype_of(element: Scalar | None) -> np.dtype[Any]:

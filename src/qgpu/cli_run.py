@@ -17,12 +17,13 @@ from qgpu.cli_terminal import Progress
 from qgpu.driver.arguments import order
 from qgpu.driver.arrays import DeviceArray
 from qgpu.driver.calculator import Calculator, show
+from qgpu.driver.code import Code, code_of_file
 from qgpu.driver.ctypes import Parameter
 from qgpu.driver.device import Device
-from qgpu.driver.kernel import Code, Kernel, code_of_file, size_of
+from qgpu.driver.kernel import Kernel, size_of
 from qgpu.driver.launch import Launch
 from qgpu.driver.stock import resolve
-from qgpu.errors import FaultError, LaunchError, SanitizeError, StoppedError
+from qgpu.errors import FaultError, LaunchError, LaunchInterrupted, SanitizeError, StoppedError
 from qgpu.isa.assembly import disassemble
 
 FAILED = 1  # exit status of a launch that the sanitizer reports on
@@ -45,7 +46,13 @@ def evaluate(text: str, options: Options) -> None:
     with Progress() as progress:
         device = Device(options.engine, options.dtype, progress.say, progress.count)
         calculator = Calculator(device, options.max_tokens, options.check)
-        value = calculator.evaluate(text)
+        try:
+            value = calculator.evaluate(text)
+        except LaunchInterrupted:
+            count = len(calculator.launches)
+            done = sum(launch.statistics.tokens for launch in calculator.launches)
+            text = f"interrupted after {count} whole launch{'es' * (count != 1)}, {done:,} tokens"
+            raise KeyboardInterrupt(text) from None
     if options.json:
         print(json.dumps({"result": value.tolist(), "wrapped": calculator.notes, **_numbers(calculator.launches)}))
         return
@@ -64,9 +71,10 @@ def run(
     options: Options,
     shared: int = 0,
     compiler: str | None = None,
+    seed: int = 0,
 ) -> None:
     """``qgpu run``: launch a kernel, print the arrays that it may have written. shared: bytes of dynamic shared memory.
-    compiler: a row of `compile.COMPILERS`."""
+    compiler: a row of `compile.COMPILERS`. seed: of random arrays."""
     sizes = _size(grid, "--grid"), _size(block, "--block")
     code = code_of_file(resolve(file), name, compiler)
     typed = _in_order(code, read(texts))
@@ -75,7 +83,7 @@ def run(
     code = replace(code, parameters=tuple(replace(parameter, name=name) for parameter, name in labelled))
     with Progress() as progress:
         device = Device(options.engine, options.dtype, progress.say, progress.count, lambda text: None)
-        values = _place(device, code.parameters, typed)
+        values = _place(device, code.parameters, typed, seed)
         try:
             launch = Kernel(device, code)[(*sizes, shared)](
                 *values, max_tokens=options.max_tokens, check=options.check, sanitize=options.sanitize
@@ -83,6 +91,11 @@ def run(
         except SanitizeError as error:  # the launch itself ended well
             assert isinstance(error.launch, Launch)
             launch = error.launch
+        except LaunchInterrupted as stop:
+            progress.end()
+            assert isinstance(stop.launch, Launch)
+            _report_interrupted(stop.launch, code.parameters, values, trace, options)
+            raise KeyboardInterrupt(f"interrupted after {_summary(stop.launch)}") from None
         except StoppedError as error:
             progress.end()
             _report_stopped(error, code.parameters, values, trace, options)
@@ -93,9 +106,7 @@ def run(
     if trace:
         print(launch.trace)
     print(launch.printed, end="")
-    for parameter, value in zip(code.parameters, values, strict=True):
-        if isinstance(value, DeviceArray) and not parameter.const:
-            print(f"{parameter.name} = {show(value.numpy())}")
+    _print_arrays(code.parameters, values)
     print(_summary(launch))
     if launch.reports:
         sys.stdout.flush()
@@ -113,7 +124,10 @@ def assembly(
     code = code_of_file(resolve(file), name, compiler)
     program = code.program
     if grid is not None or block is not None:
-        sizes = (size_of(_size(text or "1", option), option) for text, option in ((grid, "--grid"), (block, "--block")))
+        given = ((grid, "--grid"), (block, "--block"))
+        sizes = [size_of(_size("1" if text is None else text, option), option) for text, option in given]
+        if min(map(min, sizes)) < 1:
+            raise LaunchError(f"grid {sizes[0]} and CTA {sizes[1]} need sizes of at least 1")
         program = code.program_for(*sizes)
     blocks = tuple(replace(block, label="") for block in program.blocks)
     print(disassemble(replace(program, blocks=blocks)).rstrip("\n"))
@@ -127,13 +141,16 @@ def _in_order(code: Code, typed: Sequence[Typed]) -> list[Typed]:
     return order(code.name, code.parameters, [one for one in typed if not one.name], named)
 
 
-def _place(device: Device, parameters: Sequence[Parameter], typed: Sequence[Typed]) -> list[int | DeviceArray]:
+def _place(
+    device: Device, parameters: Sequence[Parameter], typed: Sequence[Typed], seed: int
+) -> list[int | DeviceArray]:
     """The arguments on the device. LaunchError lists every one that is no array of integers, or does not fit."""
     found: list[int | DeviceArray] = []
     faults: list[str] = []
+    random = np.random.default_rng(seed)
     for parameter, one in zip(parameters, typed, strict=True):
         try:
-            value = host_value(one, parameter)
+            value = host_value(one, parameter, random)
             found.append(device.array(value, name=parameter.name) if isinstance(value, np.ndarray) else value)
         except LaunchError as error:
             faults.append(str(error))
@@ -179,6 +196,26 @@ def _document(
     if trace:
         found["trace"] = list(launch.trace)
     return found
+
+
+def _report_interrupted(
+    launch: Launch, parameters: Sequence[Parameter], values: Sequence[int | DeviceArray], trace: bool, options: Options
+) -> None:
+    """What had been done when Ctrl-C came."""
+    if options.json:
+        print(json.dumps(_document(launch, parameters, values, trace)))
+    else:
+        if trace:
+            print(launch.trace)
+        print(launch.printed, end="")
+        _print_arrays(parameters, values)
+    sys.stdout.flush()
+
+
+def _print_arrays(parameters: Sequence[Parameter], values: Sequence[int | DeviceArray]) -> None:
+    for parameter, value in zip(parameters, values, strict=True):
+        if isinstance(value, DeviceArray) and not parameter.const:
+            print(f"{parameter.name} = {show(value.numpy())}")
 
 
 def _report_stopped(

@@ -54,6 +54,16 @@ class CheckError(StoppedError):
         self.position = position
 
 
+class LaunchInterrupted(KeyboardInterrupt):
+    """Ctrl-C while a launch ran. ``launch``: as far as it went; the arrays hold what it had written by then.
+
+    No QgpuError: who catches those means to go on."""
+
+    def __init__(self, launch: object = None) -> None:
+        super().__init__("interrupted")
+        self.launch = launch
+
+
 class SanitizeError(StoppedError):
     """A launch that ended well and did what CUDA leaves undefined. ``reports``: what, each with its place."""
 

@@ -1,7 +1,7 @@
 """Small programs written block by block, so that the driver is judged without the compiler."""
 
+from qgpu.driver.code import Code
 from qgpu.driver.ctypes import _INTEGERS, Parameter
-from qgpu.driver.kernel import Code
 from qgpu.isa.encoding import CHOICES
 from qgpu.isa.program import FIRST_PARAM, Block, Program
 

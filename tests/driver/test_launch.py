@@ -1,10 +1,12 @@
 """Launches on the interpreter in the engine's place: results, faults, limits, checks."""
 
+import numpy as np
 import pytest
 from tests.driver.programs import ADD, COUNT, FOREVER, TRAP, block
 
 from qgpu.driver import Device
-from qgpu.driver.kernel import Code, Kernel
+from qgpu.driver.code import Code
+from qgpu.driver.kernel import Kernel
 from qgpu.driver.runners import InterpreterRunner
 from qgpu.errors import CheckError, FaultError, LaunchError, LimitError
 from qgpu.isa import tokens
@@ -221,11 +223,39 @@ def test_the_interpreter_is_not_checked_with_itself():
 
 
 def test_progress_is_told():
-    told: list[int] = []
-    device = Device("interpreter", progress=told.append)
+    told: list[tuple[int, float]] = []
+    device = Device("interpreter", progress=lambda count, share: told.append((count, share)))
     with pytest.raises(LimitError):
         Kernel(device, FOREVER)[1, 1](max_tokens=1000)
-    assert told == sorted(told) and told[-1] == 1000 and len(told) > 2
+    assert told == sorted(told) and told[-1] == (1000, 0) and len(told) > 2
+    told.clear()
+    Kernel(device, COUNT)[10, 1](1, device.zeros(1))
+    assert told == sorted(told) and 0 < told[-1][1] < 1
+
+
+def test_an_interrupted_launch_is_left_as_far_as_it_went():
+    class Interrupted(InterpreterRunner):
+        steps = 0
+
+        def generate(self, limit, stops):
+            written = super().generate(limit, stops)
+            self.steps += 1
+            if self.steps == 2:
+                raise KeyboardInterrupt
+            return written
+
+    device = device_on(Interrupted())
+    whole = add(Device("interpreter"))[0]
+    with pytest.raises(KeyboardInterrupt) as error:
+        add(device)
+    launch = error.value.launch
+    assert (launch.ended, launch.tokens) == ("INTERRUPT", whole.tokens[:16])
+    assert (launch.memory == launch.memory_of_tokens()).all()
+    out = device.arrays[-1]
+    assert out.numpy().view(np.uint32).tolist() == launch.memory[out.address // 4 :][:5].tolist()
+    with pytest.raises(LaunchError, match="ended with INTERRUPT: there is nothing to go on with"):
+        device.resume(launch)
+    assert add(device)[0].ended == "HALT"
 
 
 def test_an_engine_that_says_nothing_ends():

@@ -24,8 +24,9 @@ from qgpu.cuda.ir import Function
 from qgpu.cuda.optimize import optimize
 from qgpu.cuda.ptx_parser import parse_ptx
 from qgpu.driver.arrays import DeviceArray
+from qgpu.driver.code import Code, code_of_file
 from qgpu.driver.device import Device
-from qgpu.driver.kernel import Code, Kernel, code_of_file
+from qgpu.driver.kernel import Kernel
 from qgpu.driver.launch import Launch
 from qgpu.driver.memory import ALIGNMENT
 from qgpu.errors import CompileError, LaunchError, MemoryFullError, QgpuError, UnsupportedError

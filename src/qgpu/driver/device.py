@@ -12,16 +12,18 @@ import numpy as np
 
 from qgpu.driver import arguments, arrays
 from qgpu.driver.arrays import DeviceArray
+from qgpu.driver.code import Code
 from qgpu.driver.dtypes import host_array
-from qgpu.driver.kernel import Code, Dim3, Kernel, Module
+from qgpu.driver.kernel import Kernel, Module
 from qgpu.driver.kernel_memory import KernelMemory, Variables
-from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch, Progress, Request, execute, resume
+from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch, Progress, Request, execute, resume, silent
 from qgpu.driver.memory import Allocator, allocation_map
 from qgpu.driver.runners import Runner, Say, open_runner
 from qgpu.driver.stock import resolve
 from qgpu.driver.trace import Place
-from qgpu.errors import LaunchError, StoppedError
+from qgpu.errors import LaunchError, LaunchInterrupted, StoppedError
 from qgpu.isa import program
+from qgpu.isa.program import Dim3
 
 
 class Device:
@@ -29,8 +31,8 @@ class Device:
 
     engine: "native" (sparse, quick), "transformers" (dense, stock code) or "interpreter" (the specification; no
     weights). dtype: of the activations, "float32" or "bfloat16"; None for the engine's usual one. say: is told what
-    takes time, progress how many tokens of a launch have been written. printed: takes what kernels write with printf,
-    once their launch has ended.
+    takes time; progress: how many tokens of a launch have been written and which share of its CTAs is done. printed:
+    takes what kernels write with printf, once their launch has ended.
 
     A device may be used by several threads: its launches run one after the other, each with all its reading and
     writing of arrays, in the order in which they come; what threads do to one array between launches is for them to
@@ -42,7 +44,7 @@ class Device:
         engine: str = "native",
         dtype: str | None = None,
         say: Say = lambda text: None,
-        progress: Progress = lambda count: None,
+        progress: Progress = silent,
         printed: Say = lambda text: print(text, end=""),
     ) -> None:
         self._lock = threading.RLock()
@@ -148,8 +150,8 @@ class Device:
         with self._lock:
             runner = self._open()
             extra = KernelMemory()
-            if code.compiled is not None:
-                extra = self._variables.memory_of(code.compiled, cta, shared)
+            if code.image is not None:
+                extra = self._variables.memory_of(code.image, cta, shared)
             own = self.arrays
             words = list(arguments.words(code.name, code.parameters, values, code.program.parameter_words, own))
             for word, address in extra.words.items():
@@ -189,7 +191,7 @@ class Device:
 
         try:
             done = run()
-        except StoppedError as error:
+        except (StoppedError, LaunchInterrupted) as error:
             if isinstance(error.launch, Launch):
                 tell(error.launch)
                 arrays.take(live, error.launch.memory)

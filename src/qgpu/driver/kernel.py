@@ -7,40 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qgpu.cuda import pipeline
-from qgpu.cuda.compile import compile_cuda, ptx_of_file, read_source
-from qgpu.cuda.frontend import kernel_named
+from qgpu.cuda.compile import compile_cuda, ptx_of_file
 from qgpu.cuda.ptx import readable_name
 from qgpu.cuda.ptx_parser import parse_ptx
 from qgpu.driver import arguments
-from qgpu.driver.ctypes import Parameter, signature
+from qgpu.driver.code import Code, code_of_file, code_of_source
+from qgpu.driver.ctypes import Parameter
 from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch
+from qgpu.driver.program_file import SUFFIX, load
 from qgpu.errors import LaunchError
-from qgpu.isa.program import Program
+from qgpu.isa.program import Dim3
 
 if TYPE_CHECKING:
     from qgpu.driver.device import Device
 
-Dim3 = tuple[int, int, int]
 Size = int | Sequence[int]
-
-
-@dataclass(frozen=True, eq=False)
-class Code:
-    """A compiled kernel as the driver needs it.
-
-    ``file``: the name of its source in messages. ``compiled``: what it came from, if it has programs for some sizes.
-    """
-
-    name: str
-    program: Program
-    parameters: tuple[Parameter, ...]
-    file: str
-    compiled: pipeline.CompiledKernel | None = None
-
-    def program_for(self, grid: Dim3, cta: Dim3) -> Program:
-        """The program for launches of these sizes."""
-        return self.program if self.compiled is None else self.compiled.program_for(grid, cta)
 
 
 def size_of(size: Size, what: str) -> Dim3:
@@ -130,6 +111,8 @@ class Module:
     @property
     def kernels(self) -> tuple[str, ...]:
         """The names of what can be launched."""
+        if self.path.suffix == SUFFIX:
+            return tuple(load(self.path))
         if self.source is not None:
             ptx = compile_cuda(self.source, str(self.path))
             return tuple(readable_name(kernel.name) for kernel in parse_ptx(ptx, str(self.path)).kernels)
@@ -144,29 +127,3 @@ class Module:
 
     def __repr__(self) -> str:
         return f"Module({self.path})"
-
-
-def code_of_file(path: Path, name: str | None = None, compiler: str | None = None) -> Code:
-    """A kernel of a ``.cu`` or ``.ptx`` file, compiled down to blocks. compiler: a row of `compile.COMPILERS`.
-
-    Raises CompileError, PtxError (also for a missing or ambiguous name), UnsupportedError.
-    """
-    compiled = pipeline.compile_file(path, name, compiler)
-    return _code(compiled, name, None if path.suffix == ".ptx" else read_source(path), str(path))
-
-
-def code_of_source(source: str, file: str, name: str | None = None) -> Code:
-    """A kernel of CUDA C text, compiled down to blocks; ``file`` is its name in messages."""
-    return _code(pipeline.compile_source(source, file, name), name, source, file)
-
-
-def _code(compiled: pipeline.CompiledKernel, name: str | None, source: str | None, file: str) -> Code:
-    module = parse_ptx(compiled.ptx.text, compiled.ptx.file)
-    mangled = kernel_named(module, name or compiled.name).name
-    return Code(
-        name=compiled.name,
-        program=compiled.program,
-        parameters=signature(mangled, compiled.parameters, source),
-        file=file,
-        compiled=compiled,
-    )

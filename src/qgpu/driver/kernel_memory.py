@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from qgpu.cuda.cache import content_key
 from qgpu.cuda.expand_printf import BUFFER_BYTES, text_of_buffer
-from qgpu.cuda.lower_warp import TALLY
-from qgpu.cuda.memory import SHARED_BYTES, SHARED_FIRST, ModuleVariable, shared_addresses
-from qgpu.cuda.pipeline import CompiledKernel
+from qgpu.cuda.memory import SHARED_BYTES, SHARED_FIRST, ModuleVariable
 from qgpu.cuda.ptx import readable_name
 from qgpu.driver.arrays import DeviceArray
+from qgpu.driver.image import Image
 from qgpu.driver.memory import Allocator
 from qgpu.errors import LaunchError
 
@@ -54,7 +52,7 @@ class Variables:
             array.free()
         self.arrays.clear()
 
-    def memory_of(self, kernel: CompiledKernel, cta: tuple[int, int, int], dynamic_shared: int) -> KernelMemory:
+    def memory_of(self, kernel: Image, cta: tuple[int, int, int], dynamic_shared: int) -> KernelMemory:
         """Memory for one launch. LaunchError (MemoryFullError) where it finds no place."""
         shared = kernel.shared_bytes + dynamic_shared
         if shared > SHARED_BYTES:
@@ -64,7 +62,7 @@ class Variables:
             )
         words: dict[int, int] = {}
         arrays: list[DeviceArray] = []
-        file = content_key(kernel.ptx.text)
+        file = kernel.module
         made = [v for v in kernel.variables if (file, v.name) not in self.arrays]
         for variable in kernel.variables:
             array = self._array(file, variable)
@@ -83,7 +81,7 @@ class Variables:
             buffer.fill(0)
             reader = _reader(kernel, buffer.address)
         spans = ((SHARED_FIRST, shared),) if shared else ()
-        return KernelMemory(words, tuple(arrays), spans, reader, _zeroed(kernel))
+        return KernelMemory(words, tuple(arrays), spans, reader, kernel.zeroed)
 
     def _array(self, file: str, variable: ModuleVariable) -> DeviceArray:
         key = file, variable.name
@@ -103,13 +101,7 @@ class Variables:
         array.fill(np.frombuffer(bytes(data), array.dtype))
 
 
-def _zeroed(kernel: CompiledKernel) -> tuple[tuple[int, int], ...]:
-    """Words of shared memory that the compiler has added for itself."""
-    addresses, _ = shared_addresses(kernel.function)
-    return ((addresses[TALLY], 4),) if TALLY in addresses else ()
-
-
-def _reader(kernel: CompiledKernel, address: int) -> Reader:
+def _reader(kernel: Image, address: int) -> Reader:
     assert kernel.printf is not None
     formats = kernel.printf.formats
 

@@ -5,6 +5,7 @@ The host feeds the prompt and stops at HALT, FAULT or the limit. Everything else
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,19 +17,25 @@ from qgpu.driver import trace
 from qgpu.driver.faults import fault_of
 from qgpu.driver.runners import Runner, words_of
 from qgpu.driver.sanitize import Report, sanitized
-from qgpu.errors import CheckError, LaunchError, LimitError, SanitizeError
+from qgpu.errors import CheckError, LaunchError, LaunchInterrupted, LimitError, SanitizeError
 from qgpu.isa import program, subset, tokens
 from qgpu.isa.interpreter import Interpreter
 
 Array = np.ndarray[Any, Any]
 
-Progress = Callable[[int], None]
-"""Takes the number of tokens written so far, for people who wait."""
+Progress = Callable[[int, float], None]
+"""Takes the number of tokens written so far, and which share of the grid's CTAs is done, for people who wait."""
+
+
+def silent(count: int, share: float) -> None:
+    """Progress that nobody looks at."""
+
 
 DEFAULT_MAX_TOKENS = 1_000_000
 SHORT = 0.1
 """Seconds that one step of writing should take: between steps the keyboard is heard and progress is told."""
 
+_CTA = tokens.encode("CTA")
 _FAULTS = tokens.BY_NAME["FAULT"]
 STOPS = frozenset([tokens.encode("HALT"), *range(_FAULTS.first, _FAULTS.first + _FAULTS.count)])
 
@@ -41,6 +48,7 @@ class Launch:
     ``checked``: every token and the memory are the interpreter's. ``places``: the arrays that were on the device.
     ``paused``: after the limit, where the runner stood, so that the launch can go on. ``reader``: finds in the memory
     what printf wrote. ``reports``: what a sanitized launch did that CUDA leaves undefined.
+    ``interrupted``: by Ctrl-C.
     """
 
     kernel: str
@@ -54,6 +62,7 @@ class Launch:
     paused: object = None
     reader: Callable[[Array], str] | None = None
     reports: tuple[Report, ...] = ()
+    interrupted: bool = False
 
     @property
     def printed(self) -> str:
@@ -62,9 +71,9 @@ class Launch:
 
     @property
     def ended(self) -> str:
-        """``HALT``, ``FAULT``, or ``LIMIT`` if neither was written."""
+        """``HALT``, ``FAULT``, or if neither was written ``LIMIT`` or ``INTERRUPT``."""
         kind = tokens.decode(self.tokens[-1])[0] if self.tokens else ""
-        return kind if kind in ("HALT", "FAULT") else "LIMIT"
+        return kind if kind in ("HALT", "FAULT") else "INTERRUPT" if self.interrupted else "LIMIT"
 
     @property
     def stats(self) -> trace.Statistics:
@@ -104,7 +113,7 @@ class Request:
 
 
 def execute(
-    runner: Runner, request: Request, max_tokens: int, progress: Progress = lambda count: None
+    runner: Runner, request: Request, max_tokens: int, progress: Progress = silent
 ) -> Launch:
     """Run a launch to its end.
 
@@ -121,19 +130,19 @@ def execute(
         raise LaunchError("\n".join(absent))
     runner.reset()
     runner.feed(prompt)
-    return _finish(runner, request, prompt, _write(runner, max_tokens, progress))
+    return _finish(runner, request, prompt, _write(runner, request, (), max_tokens, progress))
 
 
 def resume(
-    runner: Runner, launch: Launch, max_tokens: int, check: bool, progress: Progress = lambda count: None
+    runner: Runner, launch: Launch, max_tokens: int, check: bool, progress: Progress = silent
 ) -> Launch:
     """Let a launch that met its limit write up to ``max_tokens`` more; see ``execute``. Its tokens are all of them."""
     _may(runner, max_tokens, check)
     if launch.paused is None:
         raise LaunchError(f"the launch of {launch.kernel} ended with {launch.ended}: there is nothing to go on with")
     runner.restore(launch.paused)
-    written = [*launch.tokens, *_write(runner, max_tokens, progress)]
     request = Request(launch.kernel, launch.request, launch.file, launch.places, launch.reader, check)
+    written = _write(runner, request, launch.tokens, max_tokens, progress)
     return _finish(runner, request, program.prompt(launch.request), written)
 
 
@@ -149,17 +158,7 @@ def _may(runner: Runner, max_tokens: int, check: bool) -> None:
 
 def _finish(runner: Runner, request: Request, prompt: Sequence[int], written: Sequence[int]) -> Launch:
     """Read the memory, check, and raise what the end calls for."""
-    found = trace.statistics(request.launch, len(prompt), written)
-    done = Launch(
-        kernel=request.kernel,
-        request=request.launch,
-        tokens=tuple(written),
-        memory=runner.memory(),
-        statistics=found,
-        file=request.file,
-        places=request.places,
-        reader=request.reader,
-    )
+    done = _launch(request, written, runner.memory())
     if request.check:
         compare(done, prompt)
         done = replace(done, checked=True)
@@ -181,18 +180,43 @@ def _finish(runner: Runner, request: Request, prompt: Sequence[int], written: Se
     return done
 
 
-def _write(runner: Runner, max_tokens: int, progress: Progress) -> list[int]:
-    """Let the machine write until it stops or the limit is reached."""
-    written: list[int] = []
-    count = 16
-    while len(written) < max_tokens:
-        start = time.monotonic()
-        step = runner.generate(min(count, max_tokens - len(written)), STOPS)
-        written += step
-        if not step or step[-1] in STOPS:
-            break
-        count = count * 2 if time.monotonic() - start < SHORT else max(1, count // 2)
-        progress(len(written))
+def _launch(request: Request, written: Sequence[int], memory: Array, interrupted: bool = False) -> Launch:
+    return Launch(
+        kernel=request.kernel,
+        request=request.launch,
+        tokens=tuple(written),
+        memory=memory,
+        statistics=trace.statistics(request.launch, len(program.prompt(request.launch)), written),
+        file=request.file,
+        places=request.places,
+        reader=request.reader,
+        interrupted=interrupted,
+    )
+
+
+def _write(
+    runner: Runner, request: Request, before: Sequence[int], max_tokens: int, progress: Progress
+) -> list[int]:
+    """All tokens after ``before`` was written and the machine has gone on until it stops or the limit is reached.
+
+    LaunchInterrupted at Ctrl-C, with the tokens of whole steps and the memory that they tell of.
+    """
+    written = [*before]
+    most = len(before) + max_tokens
+    ctas, done, count = math.prod(request.launch.grid), written.count(_CTA), 16
+    try:
+        while len(written) < most:
+            start = time.monotonic()
+            step = runner.generate(min(count, most - len(written)), STOPS)
+            written += step
+            if not step or step[-1] in STOPS:
+                break
+            count = count * 2 if time.monotonic() - start < SHORT else max(1, count // 2)
+            done += step.count(_CTA)
+            progress(len(written), done / ctas)
+    except KeyboardInterrupt:
+        memory = words_of(trace.written_rows(request.launch, written))
+        raise LaunchInterrupted(_launch(request, written, memory, True)) from None
     return written
 
 
