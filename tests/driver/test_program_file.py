@@ -147,6 +147,7 @@ def _first(document):
         lambda d: _first(d).update(shared_bytes="4"),
         lambda d: _first(d).update(zeroed=[[1]]),
         lambda d: _first(d).update(name=None),
+        lambda d: _first(d).update(sources=[1]),
     ],
 )
 def test_content_that_no_kernel_can_have(many, change):

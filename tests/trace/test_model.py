@@ -47,7 +47,7 @@ def test_a_fault_is_the_last_step():
     *_, before, last = steps(trace)
     assert (trace.ended, last.kind, last.lane, last.quad) == ("FAULT", "FAULT", 1, 1)
     assert tokens.CAUSES[last.cause] == "load out of bounds"
-    assert before.kind in ("EXEC", "MASK") and "thread 5" in trace.message
+    assert before.kind in ("EXEC", "MASK") and "thread (5,0,0)" in trace.message
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,8 +5,8 @@ It comes from the compiler, or from a program file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from qgpu.cuda.cache import content_key
 from qgpu.cuda.lower_warp import TALLY
@@ -19,7 +19,8 @@ from qgpu.isa.program import Dim3, Program
 class Image:
     """``program_for``: the program for a grid and a CTA size. ``module``: tells the file it is of from others; kernels
     of one share their variables. ``shared_bytes``: of __shared__ variables. ``zeroed``: (address, size) of shared
-    memory that the kernel relies on to start as 0. The rest is as in `pipeline.CompiledKernel`."""
+    memory that the kernel relies on to start as 0. ``sources``: texts by name, as far as they are at hand. The rest is as
+    in `pipeline.CompiledKernel`."""
 
     name: str
     program_for: Callable[[Dim3, Dim3], Program]
@@ -30,6 +31,7 @@ class Image:
     variables: tuple[ModuleVariable, ...] = ()
     local: LocalMemory | None = None
     printf: Printf | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 def image_of(kernel: CompiledKernel) -> Image:
@@ -45,4 +47,5 @@ def image_of(kernel: CompiledKernel) -> Image:
         kernel.variables,
         kernel.local,
         kernel.printf,
+        dict(kernel.ptx.sources),
     )

@@ -126,6 +126,7 @@ def _document(entry: Entry) -> dict[str, Any]:
         "source": entry.file,
         "parameters": [asdict(parameter) for parameter in entry.parameters],
         "programs": _programs(entry.programs),
+        "sources": dict(image.sources),
         "module": image.module,
         "shared_bytes": image.shared_bytes,
         "dynamic_shared": image.dynamic_shared,
@@ -216,6 +217,7 @@ def _entry(document: Mapping[str, Any]) -> Entry:
     image = Image(
         name, _Chooser(programs), _as(str, document["module"]), _within(document["shared_bytes"], SHARED_BYTES),
         _as(bool, document["dynamic_shared"]), zeroed, variables, local, printf,
+        {_as(str, name): _as(str, text) for name, text in document["sources"].items()},
     )  # fmt: skip
     return Entry(name, _as(str, document["source"]), parameters, programs, image)
 
