@@ -110,6 +110,12 @@ def run(
         bool, typer.Option("--sanitize", help="Look for uninitialised reads, races, and barriers with missing threads.")
     ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Print the launch token by token.")] = False,
+    record: Annotated[
+        Path | None, typer.Option("--record", metavar="FILE", help="Write a trace file, for qgpu trace.")
+    ] = None,
+    activity: Annotated[
+        bool, typer.Option("--activity", help="Record what every layer of the model does as well: takes twice as long.")
+    ] = False,
     max_tokens: MaxTokens = 1_000_000,
     json: Json = False,
 ) -> None:
@@ -120,7 +126,42 @@ def run(
     from qgpu import cli_run
 
     options = cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json, sanitize)
-    cli_run.run(file, kernel, arguments or [], grid, block, trace, options, shared, compiler, seed)
+    if activity and record is None:
+        raise typer.BadParameter("it needs --record FILE, where to", param_hint="--activity")
+    cli_run.run(
+        file, kernel, arguments or [], grid, block, trace, options, shared, compiler, seed,
+        cli_run.Recording(record, activity) if record else None,
+    )  # fmt: skip
+
+
+class TraceFormat(StrEnum):
+    """What a trace is written as."""
+
+    html = "html"
+    jsonl = "jsonl"
+    chrome = "chrome"
+    vcd = "vcd"
+
+
+@app.command()
+def trace(
+    file: Annotated[Path, typer.Argument(help="A trace file, as qgpu run --record FILE writes it.")],
+    format: Annotated[
+        TraceFormat,
+        typer.Option(help="html: a page; jsonl: a line a step; chrome: for Perfetto; vcd: for waveform viewers."),
+    ] = TraceFormat.html,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to, - for standard output; beside the trace if not said."),
+    ] = None,
+    open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+) -> None:
+    """Write a recorded launch as a page to watch it on, or for another program."""
+    from qgpu import cli_trace
+
+    if open and (format is not TraceFormat.html or str(output) == "-"):
+        raise typer.BadParameter("only a page that is written to a file can be opened", param_hint="--open")
+    cli_trace.export(file, format.value, output, open)
 
 
 @app.command()

@@ -22,11 +22,27 @@ from qgpu.driver.ctypes import Parameter
 from qgpu.driver.device import Device
 from qgpu.driver.kernel import Kernel, size_of
 from qgpu.driver.launch import Launch
+from qgpu.driver.recording import record
 from qgpu.driver.stock import resolve
 from qgpu.errors import FaultError, LaunchError, LaunchInterrupted, SanitizeError, StoppedError
 from qgpu.isa.assembly import disassemble
+from qgpu.trace.files import save
 
 FAILED = 1  # exit status of a launch that the sanitizer reports on
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Where a launch's trace goes, and whether with what the layers did."""
+
+    file: Path
+    activity: bool
+
+    def keep(self, device: Device, launch: object, code: Code, message: str = "") -> None:
+        """Write the trace file. TraceError if that cannot be done."""
+        assert isinstance(launch, Launch)
+        counted = device.activity(launch) if self.activity else None
+        save(record(launch, code, message, counted), self.file)
 
 
 @dataclass(frozen=True)
@@ -72,9 +88,10 @@ def run(
     shared: int = 0,
     compiler: str | None = None,
     seed: int = 0,
+    recording: Recording | None = None,
 ) -> None:
     """``qgpu run``: launch a kernel, print the arrays that it may have written. shared: bytes of dynamic shared memory.
-    compiler: a row of `compile.COMPILERS`. seed: of random arrays."""
+    compiler: a row of `compile.COMPILERS`. seed: of random arrays. recording: where the trace is to be kept."""
     sizes = _size(grid, "--grid"), _size(block, "--block")
     code = code_of_file(resolve(file), name, compiler)
     typed = _in_order(code, read(texts))
@@ -91,15 +108,23 @@ def run(
         except SanitizeError as error:  # the launch itself ended well
             assert isinstance(error.launch, Launch)
             launch = error.launch
+            if recording:
+                recording.keep(device, launch, code, str(error))
         except LaunchInterrupted as stop:
             progress.end()
+            if recording:
+                recording.keep(device, stop.launch, code, "interrupted")
             assert isinstance(stop.launch, Launch)
             _report_interrupted(stop.launch, code.parameters, values, trace, options)
             raise KeyboardInterrupt(f"interrupted after {_summary(stop.launch)}") from None
         except StoppedError as error:
             progress.end()
+            if recording:
+                recording.keep(device, error.launch, code, str(error))
             _report_stopped(error, code.parameters, values, trace, options)
             raise
+        if recording and not launch.reports:
+            recording.keep(device, launch, code)
     if options.json:
         print(json.dumps(_document(launch, code.parameters, values, trace)))
         raise typer.Exit(FAILED) if launch.reports else typer.Exit()

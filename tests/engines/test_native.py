@@ -27,6 +27,14 @@ class Dense:
         self.state = np.zeros((network.shape.layers, heads, 128, 128))
         self.past = np.zeros((network.shape.layers, 3 * heads * 128, 3))
 
+    def changes(self, ids: list[int], least: float) -> np.ndarray:
+        """How many dims of the residual each layer's mixer and MLP changes by more than ``least``, a row a token."""
+        self.stages: list[np.ndarray] = []
+        for i in ids:
+            self.token(i)
+        counts = [int((np.abs(after) > least).sum()) for after in self.stages]
+        return np.reshape(counts, (len(ids), self.shape.layers, 2))
+
     def norm(self, x, name):
         return x / np.sqrt(np.mean(x**2) + 1e-6) * (1 + self.net.dense(name).astype(float))
 
@@ -34,6 +42,7 @@ class Dense:
         d = lambda name: self.net.dense(name).astype(float)  # noqa: E731
         sigmoid = lambda v: 1 / (1 + np.exp(-v))  # noqa: E731
         x = d("embed_tokens.weight")[i]
+        changed = getattr(self, "stages", [])
         heads = self.shape.linear_heads
         for layer in range(self.shape.layers):
             n = f"layers.{layer}."
@@ -53,10 +62,14 @@ class Dense:
                 o = np.einsum("hk,hkv->hv", q, s)
                 z = (d(a + "in_proj_z.weight") @ h).reshape(heads, 128)
                 o = o / np.sqrt(np.mean(o**2, -1, keepdims=True) + 1e-6) * d(a + "norm.weight") * z * sigmoid(z)
-                x = x + d(a + "out_proj.weight") @ o.reshape(-1)
+                changed.append(d(a + "out_proj.weight") @ o.reshape(-1))
+                x = x + changed[-1]
+            else:
+                changed.append(np.zeros(1))
             h = self.norm(x, n + "post_attention_layernorm.weight")
             gate = d(n + "mlp.gate_proj.weight") @ h
-            x = x + d(n + "mlp.down_proj.weight") @ (gate * sigmoid(gate) * (d(n + "mlp.up_proj.weight") @ h))
+            changed.append(d(n + "mlp.down_proj.weight") @ (gate * sigmoid(gate) * (d(n + "mlp.up_proj.weight") @ h)))
+            x = x + changed[-1]
         return d("lm_head.weight") @ self.norm(x, "norm.weight")
 
 
@@ -106,6 +119,26 @@ def test_any_weights_at_all(seed: int, screening: bool, anchored: bool) -> None:
         for head in range(2):
             expected = dense.state[layer, head]
             assert np.allclose(engine.state(layer, head), expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_what_layers_do_is_counted(dtype: str) -> None:
+    """In a cast machine signals change by 1, so that noise can be told from them."""
+    network = cast(accumulator(4), Options(heads=3))
+    engine = NativeEngine(network, dtype)
+    ids = np.random.default_rng(4).integers(0, AccumulatorIds(4).vocabulary, 20).tolist()
+    counts = engine.activity(ids)
+    assert counts.shape == (20, network.shape.layers, 2) and len(np.unique(counts)) > 3
+    assert np.array_equal(counts, Dense(network).changes(ids, 0.25))
+    assert engine.position == 20
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_a_cast_machine_is_counted_alike_on_every_way(dtype: str) -> None:
+    network = cast(accumulator(4), Options(heads=3))
+    ids = np.random.default_rng(5).integers(0, AccumulatorIds(4).vocabulary, 100).tolist()
+    screened, plain = (NativeEngine(network, dtype, screening).activity(ids) for screening in (True, False))
+    assert np.array_equal(screened, plain) and screened.any()
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])

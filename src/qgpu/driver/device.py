@@ -18,12 +18,14 @@ from qgpu.driver.kernel import Kernel, Module
 from qgpu.driver.kernel_memory import KernelMemory, Variables
 from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch, Progress, Request, execute, resume, silent
 from qgpu.driver.memory import Allocator, allocation_map
+from qgpu.driver.recording import activity_of
 from qgpu.driver.runners import Runner, Say, open_runner
 from qgpu.driver.stock import resolve
 from qgpu.driver.trace import Place
 from qgpu.errors import LaunchError, LaunchInterrupted, StoppedError
 from qgpu.isa import program
 from qgpu.isa.program import Dim3
+from qgpu.trace.model import Activity
 
 
 class Device:
@@ -180,6 +182,14 @@ class Device:
             live = [array for array in self._paused.get(launch, ()) if array.alive]
             before = len(launch.printed)
             return self._taking(live, lambda: resume(runner, launch, max_tokens, check, self._progress), before)
+
+    def activity(self, launch: Launch) -> Activity:
+        """What every layer of the model did at every token of a launch: its tokens go through the model once more.
+
+        LaunchError from an engine that does not count; the native one does.
+        """
+        with self._lock:
+            return activity_of(self._open(), launch)
 
     def _taking(self, live: list[DeviceArray], run: Callable[[], Launch], before: int = 0) -> Launch:
         """Run, then take the arrays out of the machine's memory, however it ended. ``before``: how much of what printf

@@ -36,6 +36,17 @@ class NetworkRunner:
     def generate(self, limit: int, stops: Collection[int]) -> list[int]:
         return self._engine.generate(limit, stops)
 
+    def activity(self, prompt: Sequence[int], written: Sequence[int]) -> Array | None:
+        """What the layers did to write each of ``written`` after the prompt, as `NativeEngine.activity` counts it; None
+        from an engine that does not. The sequence begins anew, and stands before the last token afterwards."""
+        count = getattr(self._engine, "activity", None)
+        if count is None:
+            return None
+        self._engine.reset()
+        self._engine.feed(prompt[:-1])
+        found: Array = count([prompt[-1], *written][: len(written)])
+        return found
+
     def memory(self) -> Array:
         return np.concatenate([self._rows(where) for where in self._banks]).reshape(-1)
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from qgpu.driver.code import Code
 from qgpu.driver.launch import Launch
+from qgpu.driver.runners import Runner
+from qgpu.errors import LaunchError
+from qgpu.isa import program
 from qgpu.trace.model import Activity, Array, Trace
 
 
 def record(launch: Launch, code: Code | None = None, message: str = "", activity: Activity | None = None) -> Trace:
     """The trace of a launch, ended or not. code: the kernel's, for the text of its source. message: how the launch
-    ended, where that was not HALT. activity: as `NetworkRunner.activity` gives it.
+    ended, where that was not HALT. activity: as `Device.activity` gives it.
     """
     image = None if code is None else code.image
     return Trace(
@@ -22,3 +27,16 @@ def record(launch: Launch, code: Code | None = None, message: str = "", activity
         message=message,
         activity=activity,
     )
+
+
+def activity_of(runner: Runner, launch: Launch) -> Activity:
+    """What every layer did at every token of a launch, counted while its tokens go through the model once more.
+
+    LaunchError from an engine that cannot count.
+    """
+    count = getattr(runner, "activity", None)
+    found = None if count is None else count(program.prompt(launch.request), launch.tokens)
+    if found is None:
+        raise LaunchError(f"the {runner.name} engine does not count what its layers do: use the native engine")
+    counts = np.ascontiguousarray(found, "<u2")
+    return Activity(counts.shape[1], counts.tobytes())

@@ -107,6 +107,16 @@ class NativeEngine:
         count = self._run(NO_IDS, NO_IDS, written, np.array(sorted(stops), np.int64))
         return written[:count].tolist()
 
+    def activity(self, ids: Sequence[int]) -> Array:
+        """Feed tokens, and count: uint16 [len(ids), layers, 2], how many dims of the residual stream each layer's mixer
+        and MLP changed at each of them."""
+        array = check_ids(ids, self.network.shape.vocabulary).astype(np.int64)
+        found = np.zeros((len(array), self._plan.layers, 2), np.uint16)
+        for row in range(len(array)):
+            self._run(array[row : row + 1], NO_IDS, NO_IDS, NO_IDS)
+            found[row] = self._memory.changed.reshape(-1, 2)
+        return found
+
     def check(self, ids: Sequence[int]) -> int | None:
         if not len(ids):
             return None

@@ -57,6 +57,7 @@ class Memory(NamedTuple):
     energy: Array  # float64 [1], sum of the squared residual
     count: Array  # int64 [4]
     activity: Array  # float32 [2 * layers * L]: at how many sampled tokens a dim was on
+    changed: Array  # int64 [2 * layers]: how many dims each stage changed at the last token, noise apart
 
 
 def make_memory(p: Plan, u: Units, k: Screen) -> Memory:
@@ -71,7 +72,7 @@ def make_memory(p: Plan, u: Units, k: Screen) -> Memory:
         np.zeros(PARTS, i64), np.zeros(PARTS, f32), np.zeros(2, np.uint64), np.zeros(max(1, terms), f32),
         np.zeros(units, i32),
         np.zeros(units, i64), np.zeros(len(p.head.dims), np.float64), np.zeros(1, np.float64), np.zeros(4, i64),
-        np.zeros(2 * p.layers * live, f32),
+        np.zeros(2 * p.layers * live, f32), np.zeros(2 * p.layers, i64),
     )  # fmt: skip
 
 
@@ -147,6 +148,8 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
     size, first, entry_ptr, entry_dim, entry_val = u.size, u.first, u.entry_ptr, u.entry_dim, u.entry_val
     down_ptr, down_dim, down_val, neuron_rows = p.down_ptr, p.down_dim, p.down_val, p.neuron_rows
     events, todo, stamp, cell_ptr, plain = m.events, m.todo, m.stamp, p.cell_ptr, p.plain
+    changed = m.changed
+    changed[:] = 0
     live = len(x)
     odd = m.count[IRREGULAR]
     energy = m.energy[0]
@@ -283,6 +286,7 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
             y[dim] = 0
             y_flag[dim] = 0
             x[dim] = new
+            changed[stage] += abs(new - old) > slack
             energy += np.float64(new) * new - np.float64(old) * old
             if abs(new) > slack and abs(new - F32(1)) > slack and not odd_flag[dim] and last_read[dim] > stage:
                 odd_flag[dim] = 1

@@ -99,7 +99,7 @@ def columns(trace: Trace) -> dict[str, list[int]]:
 
 def blocks(program: Program) -> list[dict[str, Any]]:
     """Every block's line and its fields as the assembly spells them."""
-    plain = Program("kernel", tuple(replace(block, label="") for block in program.blocks), program.parameter_words, program.pool)
+    plain = replace(program, name="kernel", blocks=tuple(replace(block, label="") for block in program.blocks))
     texts: list[str] = []
     for line in disassemble(plain).splitlines():
         if line.startswith("b"):

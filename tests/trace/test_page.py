@@ -1,0 +1,248 @@
+"""The page in Chromium: what it shows at a token is what the interpreter holds there."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from dataclasses import replace
+
+import pytest
+from tests.trace.browser import browser
+from tests.trace.launches import fault, mix, oracle, settled
+
+from qgpu.isa import tokens
+from qgpu.isa.values import signed
+from qgpu.trace import Activity
+from qgpu.trace.page import SCRIPTS, page, part
+
+LAYERS = 5
+
+pytestmark = pytest.mark.xdist_group("chromium")
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as started:
+        yield started
+
+
+def active():
+    """The mixed launch with an activity that is its own oracle."""
+    trace = mix()
+    counts = [token % 97 + 3 * place for token in range(len(trace.tokens)) for place in range(2 * LAYERS)]
+    return replace(trace, activity=Activity(LAYERS, struct.pack(f"<{len(counts)}H", *counts)))
+
+
+@pytest.fixture
+def opened(chromium, tmp_path, request):
+    """Opens a trace's page; fails on any error or message of its scripts."""
+    said = []
+
+    def opener(trace, **options):
+        (tmp_path / "page.html").write_text(page(trace), encoding="utf-8")
+        shown = chromium.new_page(**options)
+        request.addfinalizer(shown.close)
+        shown.on("console", lambda message: said.append(message.text))
+        shown.on("pageerror", lambda error: said.append(str(error)))
+        shown.goto((tmp_path / "page.html").as_uri())
+        shown.wait_for_function("window.qgpu && qgpu.app.layers.ready.then(() => true)")
+        return shown
+
+    yield opener
+    assert said == []
+
+
+DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+SHOWN = """() => ({
+    state: (s => ({registers: [...s.registers], memory: [...s.memory], masks: [...s.masks], cta: s.cta, quad: s.quad,
+                   block: s.block}))(qgpu.app.model.at(qgpu.app.token)),
+    cells: [...document.querySelectorAll('#registers tr')].slice(1).map(
+        row => [...row.children].map(cell => cell.textContent)),
+    dots: [...document.querySelectorAll('#lanes .quad')].map(quad => [...quad.children].map(dot => dot.className)),
+    arrays: [...document.querySelectorAll('#arrays .array')].map(
+        array => [...array.querySelectorAll('b')].map(cell => cell.textContent)),
+    line: document.querySelector('#source .chosen .number')?.textContent,
+    token: document.querySelector('#tokens .chosen .number')?.textContent,
+    now: document.getElementById('now').textContent,
+})"""
+
+
+def flat(nested):
+    return [word for quad in nested for lane in quad for word in lane]
+
+
+def compare(shown, trace, machine, fed):
+    """All that stands on the page after ``fed`` tokens against the interpreter's state."""
+    state = shown["state"]
+    quad = machine._quad
+    assert state["registers"] == flat(machine.state.registers)
+    assert state["memory"] == [word for row in range(tokens.ROWS) for word in machine.state.memory.get(row, (0, 0))]
+    assert state["masks"] == machine.state.mask
+    assert (state["quad"], state["block"]) == (quad, machine._block)
+    for name, *cells in shown["cells"]:
+        wanted = [signed(machine.state.registers[quad][lane][int(name[1:])]) for lane in range(4)]
+        assert [int(cell) for cell in cells] == wanted
+    existing = [dots for dots in shown["dots"]]
+    for quad, dots in enumerate(existing):
+        assert [dot == "on" for dot in dots] == [bool(machine.state.mask[quad] >> lane & 1) for lane in range(4)]
+    for array, values in zip(trace.arrays, shown["arrays"], strict=True):
+        words = [machine.state.memory.get(at >> 3, (0, 0))[at >> 2 & 1]
+                 for at in range(array.address, array.address + array.nbytes, 4)]  # fmt: skip
+        assert [int(value) for value in values] == [signed(word) for word in words]
+    assert shown["token"] == str(fed - 1)
+    assert shown["line"] == str(trace.line(machine._block))
+
+
+def test_every_token_shows_what_the_interpreter_holds(opened):
+    """Tokens in a random order, so that states are reached forwards and backwards."""
+    trace = mix()
+    shown = opened(trace)
+    places = [fed for fed, _ in oracle(trace) if settled(trace, fed)]
+    random.Random(5).shuffle(places)
+    wanted = set(places[:40])
+    machines = {fed: machine.snapshot() for fed, machine in oracle(trace) if fed in wanted}
+    for fed in places[:40]:
+        shown.evaluate(f"qgpu.app.choose({fed - 1})")
+        shown.evaluate(DRAWN)
+        compare(shown.evaluate(SHOWN), trace, machines[fed], fed)
+
+
+def test_states_between_checkpoints_do_not_depend_on_the_way(opened):
+    shown = opened(mix())
+    same = shown.evaluate("""() => {
+        const fresh = () => new TraceModel(qgpu.app.model.data);
+        const walked = fresh(), jumped = fresh();
+        jumped.at(jumped.length - 1);
+        const text = (s) => [s.registers, s.memory, s.masks, s.cta].map(String).join(";");
+        for (let t = 0; t < walked.length; t += 37) {
+            const way = text(walked.at(t));
+            jumped.at(jumped.length - 1 - t);
+            if (way !== text(jumped.at(t))) return t;
+        }
+        return "same";
+    }""")
+    assert same == "same"
+
+
+def test_keys_step_forwards_and_back(opened):
+    trace = mix()
+    shown = opened(trace)
+    kinds = [tokens.decode(token)[0] for token in trace.tokens]
+
+    def at(key):
+        shown.keyboard.press(key)
+        return shown.evaluate("qgpu.app.token")
+
+    execs = [i for i, kind in enumerate(kinds) if kind == "EXEC"]
+    stops = [i for i, kind in enumerate(kinds) if kind in ("BAR", "CTA")]
+    assert [at("ArrowRight"), at("ArrowRight"), at("ArrowLeft")] == [1, 2, 1]
+    assert [at("ArrowDown"), at("ArrowDown"), at("ArrowUp")] == [execs[1], execs[2], execs[1]]
+    assert [at("b"), at("b"), at("Shift+B")] == [stops[0], stops[1], stops[0]]
+    assert [at("m"), at("End"), at("ArrowRight"), at("Home"), at("ArrowLeft")] == [
+        kinds.index("MEM", stops[0]), len(kinds) - 1, len(kinds) - 1, 0, 0,
+    ]  # fmt: skip
+    quad = [i for i in execs if tokens.decode(trace.tokens[i])[1][1] == 0]
+    assert [at("]"), at("]"), at("[")] == [quad[1], quad[2], quad[1]]
+
+
+def test_search_finds_tokens_and_what_they_say(opened):
+    trace = mix()
+    shown = opened(trace)
+
+    def find(text):
+        shown.keyboard.press("/")
+        shown.keyboard.type(text)
+        shown.keyboard.press("Enter")
+        return shown.evaluate("qgpu.app.token")
+
+    assert find("1,000") == 1000
+    shown.keyboard.press("Home")
+    assert find("exec b0 q3") == trace.tokens.index(tokens.encode("EXEC", 0, 3))
+    shown.keyboard.press("Home")
+    found = find("out[0] =")
+    assert tokens.decode(trace.tokens[found])[0] == "DATA"
+    shown.keyboard.press("n")
+    assert shown.evaluate("qgpu.app.token") > found
+    before = shown.evaluate("qgpu.app.token")
+    assert find("nothing of the kind") == before
+    assert "none" in shown.locator("#search").get_attribute("class")
+
+
+def test_a_fault_is_jumped_to(opened):
+    trace = fault()
+    shown = opened(trace)
+    shown.keyboard.press("f")
+    shown.evaluate(DRAWN)
+    seen = shown.evaluate(SHOWN)
+    *_, (fed, machine) = oracle(trace)
+    compare(seen, trace, machine, fed)
+    assert "FAULT load out of bounds, lane 1" in seen["now"] and "thread 5" in seen["now"]
+    assert shown.locator("#ended").text_content() == "FAULT"
+    assert shown.locator("#message").text_content() == trace.message
+    assert shown.locator("#tokens .row.fault").count() == 1
+
+
+def test_layers_are_those_of_the_token(opened):
+    shown = opened(active())
+    shown.evaluate("qgpu.app.choose(123)")
+    shown.evaluate(DRAWN)
+    counts = shown.evaluate("""() => {
+        const { layers, token } = qgpu.app;
+        return Array.from({length: layers.layers}, (_, l) => [layers.count(token, l, 0), layers.count(token, l, 1)]);
+    }""")
+    assert counts == [[123 % 97 + 6 * layer, 123 % 97 + 6 * layer + 3] for layer in range(LAYERS)]
+    assert shown.locator("#layersnote").text_content().startswith(str(sum(map(sum, counts))))
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")])
+def test_it_fits_and_can_be_read(opened, width, scheme):
+    """Nothing sticks out sideways, every canvas holds more than one colour, text stands out from its ground."""
+    shown = opened(active(), viewport={"width": width, "height": 800}, color_scheme=scheme)
+    shown.evaluate("qgpu.app.choose(700)")
+    shown.evaluate(DRAWN)
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    colours = shown.evaluate("""() => [...document.querySelectorAll("canvas")].map(canvas => {
+        const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        return new Set(new Uint32Array(pixels.buffer)).size;
+    })""")
+    assert len(colours) == 5 and min(colours) > 2
+    luminance = shown.evaluate("""() => ["--ink", "--panel"].map(name => {
+        const hex = getComputedStyle(document.documentElement).getPropertyValue(name).trim().slice(1);
+        const parts = [0, 2, 4].map(i => parseInt(hex.slice(i, i + 2), 16) / 255);
+        const linear = parts.map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+    })""")
+    low, high = sorted(luminance)
+    assert (high + 0.05) / (low + 0.05) > 7
+    assert (luminance[0] > luminance[1]) == (scheme == "dark")
+
+
+def test_nothing_of_a_trace_is_run(opened):
+    """Names and sources with markup in them stay text, and the page's policy lets no other script run."""
+    evil = "</script><script>window.ran = 1</script><img src=x onerror='window.ran = 2'>"
+    trace = mix()
+    arrays = tuple(replace(array, name=evil) for array in trace.arrays)
+    trace = replace(trace, kernel=evil, file=evil, message=evil, sources={evil: evil + "\n" * 20}, arrays=arrays)
+    shown = opened(trace)
+    shown.evaluate("qgpu.app.choose(60)")
+    shown.evaluate(DRAWN)
+    assert shown.evaluate("window.ran") is None
+    assert shown.locator("img").count() == 0
+    assert shown.locator("#kernel").text_content() == evil
+
+
+def test_the_page_needs_nothing_else():
+    text = page(mix())
+    assert text.count("<script") == 2 and text.count("</script>") == 2
+    for scheme in ("http:", "https:", "//cdn", "@import", "url("):
+        assert scheme not in "".join(part(name) for name in (*SCRIPTS, "style.css", "page.html"))
+    assert text.count(json.dumps(list(mix().tokens), separators=(",", ":"))) == 1
+
+
+def test_traces_without_tokens_or_sources_can_be_shown(opened):
+    shown = opened(replace(mix(), tokens=(), sources={}, file="", arrays=()))
+    assert shown.locator("#ended").text_content() == "LIMIT"
+    shown = opened(replace(mix(), tokens=mix().tokens[:300], sources={}, file=""))
+    shown.keyboard.press("End")
+    assert shown.evaluate("qgpu.app.token") == 299
