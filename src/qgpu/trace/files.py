@@ -37,7 +37,7 @@ def lines(trace: Trace) -> Iterator[str]:
     for step in steps(trace):
         yield _json(event(trace, step))
     if trace.activity is not None:
-        packed = base64.b64encode(zlib.compress(trace.activity.counts, 9)).decode("ascii")
+        packed = base64.b64encode(zlib.compress(trace.activity.counts)).decode("ascii")
         yield _json({"activity": {"layers": trace.activity.layers, "counts": packed}})
 
 

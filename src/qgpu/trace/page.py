@@ -112,5 +112,5 @@ def blocks(program: Program) -> list[dict[str, Any]]:
 def activity(trace: Trace) -> dict[str, Any] | None:
     if trace.activity is None:
         return None
-    packed = base64.b64encode(zlib.compress(trace.activity.counts, 6)).decode("ascii")
+    packed = base64.b64encode(zlib.compress(trace.activity.counts)).decode("ascii")
     return {"layers": trace.activity.layers, "counts": packed}

@@ -38,11 +38,12 @@ class Overview {
     const { model, canvas } = this;
     const rows = new Map(model.usedQuads.map((quad, i) => [quad, i]));
     const tall = height / rows.size, scale = width / model.length;
-    const drawn = new Float64Array(rows.size).fill(-1);
+    const drawn = new Float64Array(rows.size);
     for (const segment of model.segments) {
-      const row = rows.get(segment.quad), x = segment.from * scale;
-      if (segment.to * scale - drawn[row] < 0.25) continue;
-      const right = Math.max(segment.to * scale, x + 0.5);
+      // whole pixels: the first block of a pixel has it, so that short ones do not pale
+      const row = rows.get(segment.quad), x = Math.max(Math.floor(segment.from * scale), drawn[row]);
+      const right = Math.max(Math.floor(segment.to * scale), Math.floor(segment.from * scale) + 1);
+      if (right <= x) continue;
       canvas.box(Colour.block(segment.block), x, row * tall, right - x, Math.max(1, tall - 0.4));
       drawn[row] = right;
     }
@@ -63,8 +64,9 @@ class Timeline {
     const wide = Math.max(element.clientWidth - Timeline.GUTTER, 200);
     this.view = { from: 0, to: Math.min(model.length, Math.max(40, Math.round(wide / 5))) };
     this.rows = new Map(model.usedQuads.map((quad, i) => [quad, i]));
-    this.lane = Math.max(2, Math.min(7, Math.floor(220 / (4 * Math.max(1, this.rows.size)))));
-    this.pitch = 4 * this.lane + Math.max(2, this.lane - 2);
+    const pitch = (lane) => 4 * lane + Math.max(2, lane - 2), room = Math.max(200, 0.27 * innerHeight);
+    this.lane = [7, 6, 5, 4, 3, 2].find((lane) => this.rows.size * pitch(lane) <= room) ?? 1;
+    this.pitch = pitch(this.lane);
     this.height = Timeline.TOP + this.rows.size * this.pitch + 8;
     this.#listen(element);
     Tip.on(element, (x, y) => this.#tip(x, y));
@@ -136,8 +138,10 @@ class Timeline {
     canvas.box(Colour.faint, x, 0, Math.max(scale, 1), height);
     canvas.box(Colour.accent, x - 0.5, 0, 1.5, height);
     canvas.context.restore();
-    if (pitch >= 12) for (const quad of shown) canvas.text("q" + quad, GUTTER - 8, TOP + this.rows.get(quad) * pitch + 2 * lane, Colour.quiet, "right");
-    else for (const quad of shown) if (quad % 4 === 0) canvas.text("q" + quad, GUTTER - 8, TOP + this.rows.get(quad) * pitch + 2 * lane, Colour.quiet, "right");
+    for (const quad of shown) {
+      if (pitch < 12 && quad % 4) continue;
+      canvas.text("q" + quad, GUTTER - 8, TOP + this.rows.get(quad) * pitch + 2 * lane, Colour.quiet, "right");
+    }
   }
 
   #ruler(width) {
