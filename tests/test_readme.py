@@ -52,7 +52,7 @@ def test_python(page, monkeypatch):
 
 
 def test_links_lead_somewhere():
-    for page in [*PAGES, ROOT / "docs" / "how-it-works.md"]:
+    for page in [*PAGES, ROOT / "docs" / "how-it-works.md", ROOT / "docs" / "trace.md"]:
         text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         for target in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (page.parent / target).is_file(), f"{page.name}: {target}"

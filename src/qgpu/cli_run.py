@@ -22,11 +22,9 @@ from qgpu.driver.ctypes import Parameter
 from qgpu.driver.device import Device
 from qgpu.driver.kernel import Kernel, size_of
 from qgpu.driver.launch import Launch
-from qgpu.driver.recording import record
 from qgpu.driver.stock import resolve
 from qgpu.errors import FaultError, LaunchError, LaunchInterrupted, SanitizeError, StoppedError
 from qgpu.isa.assembly import disassemble
-from qgpu.trace.files import save
 
 FAILED = 1  # exit status of a launch that the sanitizer reports on
 
@@ -38,11 +36,10 @@ class Recording:
     file: Path
     activity: bool
 
-    def keep(self, device: Device, launch: object, code: Code, message: str = "") -> None:
+    def keep(self, device: Device, launch: object, message: str = "") -> None:
         """Write the trace file. TraceError if that cannot be done."""
         assert isinstance(launch, Launch)
-        counted = device.activity(launch) if self.activity else None
-        save(record(launch, code, message, counted), self.file)
+        launch.save(self.file, message, device.activity(launch) if self.activity else None)
 
 
 @dataclass(frozen=True)
@@ -109,22 +106,22 @@ def run(
             assert isinstance(error.launch, Launch)
             launch = error.launch
             if recording:
-                recording.keep(device, launch, code, str(error))
+                recording.keep(device, launch, str(error))
         except LaunchInterrupted as stop:
             progress.end()
             if recording:
-                recording.keep(device, stop.launch, code, "interrupted")
+                recording.keep(device, stop.launch, "interrupted")
             assert isinstance(stop.launch, Launch)
             _report_interrupted(stop.launch, code.parameters, values, trace, options)
             raise KeyboardInterrupt(f"interrupted after {_summary(stop.launch)}") from None
         except StoppedError as error:
             progress.end()
             if recording:
-                recording.keep(device, error.launch, code, str(error))
+                recording.keep(device, error.launch, str(error))
             _report_stopped(error, code.parameters, values, trace, options)
             raise
         if recording and not launch.reports:
-            recording.keep(device, launch, code)
+            recording.keep(device, launch)
     if options.json:
         print(json.dumps(_document(launch, code.parameters, values, trace)))
         raise typer.Exit(FAILED) if launch.reports else typer.Exit()

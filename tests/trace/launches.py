@@ -50,8 +50,8 @@ def recorded(source: str, grid: int, cta: int, *values: object, file: str = "mix
     try:
         launch = device.launch(code, (grid, 1, 1), (cta, 1, 1), given, **options)
     except StoppedError as error:
-        return record(error.launch, code, str(error))
-    return record(launch, code)
+        return record(error.launch, str(error))
+    return record(launch)
 
 
 def numbers(count: int, scale: int = 7919) -> np.ndarray:

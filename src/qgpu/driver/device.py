@@ -169,7 +169,10 @@ class Device:
                 allocated=allocation_map(spans),
             )
             places = _places(code, values, live)
-            wanted = Request(code.name, request, code.file, places, extra.printed, check, sanitize, extra.zeroed)
+            sources = {} if code.image is None else code.image.sources
+            wanted = Request(
+                code.name, request, code.file, places, extra.printed, check, sanitize, extra.zeroed, sources
+            )
             return self._taking(live, lambda: execute(runner, wanted, max_tokens, self._progress))
 
     def resume(self, launch: Launch, *, max_tokens: int = DEFAULT_MAX_TOKENS, check: bool = False) -> Launch:

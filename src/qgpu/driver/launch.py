@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from qgpu.driver import trace
 from qgpu.driver.faults import fault_of
+from qgpu.driver.recording import record
 from qgpu.driver.runners import Runner, words_of
 from qgpu.driver.sanitize import Report, sanitized
 from qgpu.errors import CheckError, LaunchError, LaunchInterrupted, LimitError, SanitizeError
 from qgpu.isa import program, subset, tokens
 from qgpu.isa.interpreter import Interpreter
+from qgpu.trace import Activity, files
 
 Array = np.ndarray[Any, Any]
 
@@ -48,7 +51,7 @@ class Launch:
     ``checked``: every token and the memory are the interpreter's. ``places``: the arrays that were on the device.
     ``paused``: after the limit, where the runner stood, so that the launch can go on. ``reader``: finds in the memory
     what printf wrote. ``reports``: what a sanitized launch did that CUDA leaves undefined.
-    ``interrupted``: by Ctrl-C.
+    ``interrupted``: by Ctrl-C. ``sources``: texts of the kernel's source files by their names.
     """
 
     kernel: str
@@ -63,6 +66,7 @@ class Launch:
     reader: Callable[[Array], str] | None = None
     reports: tuple[Report, ...] = ()
     interrupted: bool = False
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def printed(self) -> str:
@@ -91,6 +95,14 @@ class Launch:
         numbers = f"{len(self.tokens):,} tokens, {self.statistics.exec_tokens:,} EXEC"
         return f"Launch({self.kernel}[{grid}, {cta}]: {self.ended}, {numbers}{', checked' * self.checked})"
 
+    def save(self, path: Path | str, message: str = "", activity: Activity | None = None) -> None:
+        """Write the trace file that ``qgpu trace`` reads, whole or not at all.
+
+        message: how the launch ended, where that was not HALT. activity: `Device.activity` of this launch.
+        TraceError if the file cannot be written.
+        """
+        files.save(record(self, message, activity), path)
+
     def memory_of_tokens(self) -> Array:
         """The memory as the tokens alone tell it (prompt rows, then every MEM), uint32 [4096]."""
         return words_of(trace.written_rows(self.request, self.tokens))
@@ -100,7 +112,8 @@ class Launch:
 class Request:
     """What to run, and how messages call it. ``launch``: for the machine. ``file``: the kernel's source. ``reader``: as
     in `Launch`. ``check``: replay it on the interpreter and compare. ``sanitize``: replay it and look for what CUDA
-    leaves undefined; ``zeroed`` is shared memory, (address, size), that may be read before it is written."""
+    leaves undefined; ``zeroed`` is shared memory, (address, size), that may be read before it is written. ``sources``:
+    texts of source files by name."""
 
     kernel: str
     launch: program.Launch
@@ -110,6 +123,7 @@ class Request:
     check: bool = False
     sanitize: bool = False
     zeroed: Sequence[tuple[int, int]] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 def execute(
@@ -141,7 +155,9 @@ def resume(
     if launch.paused is None:
         raise LaunchError(f"the launch of {launch.kernel} ended with {launch.ended}: there is nothing to go on with")
     runner.restore(launch.paused)
-    request = Request(launch.kernel, launch.request, launch.file, launch.places, launch.reader, check)
+    request = Request(
+        launch.kernel, launch.request, launch.file, launch.places, launch.reader, check, sources=launch.sources
+    )
     written = _write(runner, request, launch.tokens, max_tokens, progress)
     return _finish(runner, request, program.prompt(launch.request), written)
 
@@ -191,6 +207,7 @@ def _launch(request: Request, written: Sequence[int], memory: Array, interrupted
         places=request.places,
         reader=request.reader,
         interrupted=interrupted,
+        sources=request.sources,
     )
 
 

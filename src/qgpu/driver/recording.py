@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from qgpu.driver.code import Code
-from qgpu.driver.launch import Launch
 from qgpu.driver.runners import Runner
 from qgpu.errors import LaunchError
 from qgpu.isa import program
 from qgpu.trace.model import Activity, Array, Trace
 
+if TYPE_CHECKING:
+    from qgpu.driver.launch import Launch
 
-def record(launch: Launch, code: Code | None = None, message: str = "", activity: Activity | None = None) -> Trace:
-    """The trace of a launch, ended or not. code: the kernel's, for the text of its source. message: how the launch
-    ended, where that was not HALT. activity: as `Device.activity` gives it.
+
+def record(launch: Launch, message: str = "", activity: Activity | None = None) -> Trace:
+    """The trace of a launch, ended or not. message: how the launch ended, where that was not HALT. activity: as
+    `Device.activity` gives it.
     """
-    image = None if code is None else code.image
     return Trace(
         kernel=launch.kernel,
         launch=launch.request,
         tokens=launch.tokens,
         file=launch.file,
-        sources={} if image is None else dict(image.sources),
+        sources=dict(launch.sources),
         arrays=tuple(Array(p.name, p.address, tuple(p.shape), p.kind, p.itemsize) for p in launch.places),
         message=message,
         activity=activity,
