@@ -1,6 +1,6 @@
 # make demo    run-time packages only (no torch), then two first kernels  make test       everything quick, in parallel
 # make lint    ruff and mypy                                              make test-full  the slow marks as well
-# make bench   what measures; prints tables
+# make bench   what measures; prints tables                                 make docs      the pages, into build/site
 #
 # Everything lives in .venv. Stamps make a second call quick. Where pip should look elsewhere (a mirror, or the
 # CPU-only index of torch), set PIP_FLAGS: make test PIP_FLAGS="--extra-index-url https://..."
@@ -14,7 +14,7 @@ WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 export PYTHONUNBUFFERED = 1
 
-.PHONY: demo test test-full lint bench clean
+.PHONY: demo test test-full lint bench docs clean
 .DEFAULT_GOAL := test
 
 $(VENV)/python.stamp:
@@ -47,11 +47,15 @@ test-full: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 lint: $(VENV)/dev.stamp
-	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff check src tests bench docs
 	$(BIN)/mypy
 
 bench: $(VENV)/dev.stamp
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: $(VENV)/dev.stamp
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
 
 clean:
 	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

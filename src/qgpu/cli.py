@@ -235,11 +235,14 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> No
 
 
 @app.command()
-def info(json: Json = False) -> None:
+def info(
+    picture: Annotated[Path | None, typer.Option(help="Draw the layers to this file, as SVG.")] = None,
+    json: Json = False,
+) -> None:
     """Say what the machine in the weights is: sizes, layers, and the margins that were proved."""
     from qgpu import cli_model
 
-    cli_model.info(json)
+    cli_model.info(picture, json)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from typing import Any
 
 from qgpu.cli_terminal import Progress
 from qgpu.driver.bare import bare
+from qgpu.driver.writing import write_text
 from qgpu.errors import QgpuError
 from qgpu.foundry.network import Network
 from qgpu.isa import tokens
@@ -40,10 +41,14 @@ def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
     return [{key: layer[key] for key in ("layer", "heads", "neurons", "alive")} for layer in report["layers"]]
 
 
-def info(as_json: bool) -> None:
-    """``qgpu info``."""
+def info(picture: Path | None, as_json: bool) -> None:
+    """``qgpu info``. picture: where to draw the layers to, if anywhere."""
     with Progress() as progress:
         network, report = bare(progress.say)
+    if picture is not None:
+        from qgpu.driver.picture import layer_map
+
+        write_text(picture, layer_map(network, report))
     _show(network, report, as_json)
 
 

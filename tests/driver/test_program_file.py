@@ -13,7 +13,7 @@ from qgpu.driver.code import code_of_file, entries_of
 from qgpu.driver.kernel import Kernel
 from qgpu.driver.program_file import _checksum, entry_of, load, save
 from qgpu.driver.stock import folder
-from qgpu.errors import CompileError, PtxError
+from qgpu.errors import CompileError, PtxError, QgpuError
 
 MANY = """#include <stdio.h>
 struct Pair { signed char a; int b; };
@@ -166,13 +166,15 @@ def test_a_file_is_written_whole_or_not_at_all(many, monkeypatch, tmp_path):
     before = many.read_bytes()
     entries = list(load(many).values())
     monkeypatch.setattr(os, "replace", lambda *names: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    with pytest.raises(CompileError, match="many.qgpu: cannot be written: No space left on device"):
+    with pytest.raises(QgpuError, match="many.qgpu: cannot be written: No space left on device"):
         save(many, entries)
     assert many.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["many.cu", "many.qgpu"]
     monkeypatch.undo()
-    with pytest.raises(CompileError, match="cannot be written"):
-        save(tmp_path / "nowhere" / "x.qgpu", entries)
+    with pytest.raises(QgpuError, match="cannot be written: "):
+        save(many / "x.qgpu", entries)
+    save(tmp_path / "new" / "x.qgpu", entries)
+    assert (tmp_path / "new" / "x.qgpu").read_bytes() == before
 
 
 def test_what_is_written_is_what_was_read(many):

@@ -19,8 +19,8 @@ from qgpu.isa.program import Dim3, Program
 class Image:
     """``program_for``: the program for a grid and a CTA size. ``module``: tells the file it is of from others; kernels
     of one share their variables. ``shared_bytes``: of __shared__ variables. ``zeroed``: (address, size) of shared
-    memory that the kernel relies on to start as 0. ``sources``: texts by name, as far as they are at hand. The rest is as
-    in `pipeline.CompiledKernel`."""
+    memory that the kernel relies on to start as 0. ``sources``: texts by name, as far as they are at hand. The rest is
+    as in `pipeline.CompiledKernel`."""
 
     name: str
     program_for: Callable[[Dim3, Dim3], Program]

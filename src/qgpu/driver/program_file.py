@@ -11,8 +11,6 @@ import base64
 import binascii
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,6 +22,7 @@ from qgpu.cuda.memory import SHARED_BYTES, ModuleVariable
 from qgpu.cuda.pipeline import LocalMemory, Printf
 from qgpu.driver.ctypes import Parameter, Scalar
 from qgpu.driver.image import Image
+from qgpu.driver.writing import write_text
 from qgpu.errors import CompileError
 from qgpu.isa import encoding, program, tokens
 from qgpu.isa.assembly import assemble, disassemble
@@ -93,26 +92,10 @@ class _Chooser:
 
 
 def save(path: Path, entries: Sequence[Entry]) -> None:
-    """Write a program file, whole or not at all. CompileError where that cannot be."""
+    """Write a program file, whole or not at all, and its folder if need be. QgpuError where that cannot be."""
     body = {"machine": machine_key(), "kernels": [_document(entry) for entry in entries]}
     text = json.dumps({"format": FORMAT, "version": VERSION, "sha256": _checksum(body), **body}, indent=1)
-    fresh = ""
-    try:
-        handle, fresh = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text + "\n")
-        os.chmod(fresh, 0o666 & ~_umask())
-        os.replace(fresh, path)
-    except OSError as error:
-        if fresh:
-            Path(fresh).unlink(missing_ok=True)
-        raise CompileError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    write_text(path, text + "\n")
 
 
 def _checksum(body: Mapping[str, Any]) -> str:
