@@ -22,7 +22,7 @@ KERNELS = Path(__file__).parents[2] / "kernels"
 SOURCE = """__global__ void mix(const int *a, int *out, int n)
 {
     __shared__ int part[32];
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = blockIdx.x * blockDim.x + threadIdx.x; if (i == 5) return;
     int value = i < n ? a[i] : 0;
     if (value & 1)
         value = 3 * value + 1;

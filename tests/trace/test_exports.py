@@ -38,7 +38,7 @@ def test_chrome_has_a_track_a_warp_and_a_slice_an_exec():
 def test_chrome_has_instants_for_what_happens_once():
     instants = [event for event in chrome(mix()) if event["ph"] == "i"]
     names = [event["name"].split()[0] for event in instants]
-    assert (names.count("BAR"), names.count("CTA"), names.count("HALT"), names.count("atomic")) == (2, 1, 1, 40)
+    assert (names.count("BAR"), names.count("CTA"), names.count("HALT"), names.count("atomic")) == (2, 1, 1, 39)
     assert [e["name"] for e in chrome(fault()) if e["ph"] == "i"] == ["FAULT load out of bounds"]
 
 

@@ -246,3 +246,43 @@ def test_traces_without_tokens_or_sources_can_be_shown(opened):
     shown = opened(replace(mix(), tokens=mix().tokens[:300], sources={}, file=""))
     shown.keyboard.press("End")
     assert shown.evaluate("qgpu.app.token") == 299
+
+
+def test_lists_longer_than_browsers_allow_show_every_row(opened):
+    """A list is held to a height that the browser keeps; all its rows are reached all the same."""
+    shown = opened(mix())
+    seen = shown.evaluate("""() => {
+        const element = document.createElement("div");
+        element.className = "list";
+        element.style.cssText = "height: 200px; flex: none";
+        document.body.append(element);
+        const list = new VirtualList(element, 3_000_000, 20, (row, i) => (row.textContent = i), () => {});
+        return [0, 7, 1_234_567, 2_999_999].map((index) => {
+            list.choose(index);
+            const row = element.querySelector(".chosen"), box = row.getBoundingClientRect();
+            const around = element.getBoundingClientRect();
+            return [+row.textContent, box.top >= around.top - 1 && box.bottom <= around.bottom + 1,
+                    element.scrollHeight <= VirtualList.HIGHEST + 1];
+        });
+    }""")
+    assert seen == [[index, True, True] for index in (0, 7, 1_234_567, 2_999_999)]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_tokens_that_no_machine_writes_are_shown(opened, seed):
+    """Whatever a file holds, the page opens, steps and says something of every token."""
+    draw = random.Random(seed)
+    kinds = [draw.randrange(kind.first, kind.first + kind.count) for kind in tokens.KINDS for _ in range(20)]
+    ids = [draw.choice(kinds) if draw.random() < 0.6 else draw.randrange(1 << 16) for _ in range(150)]
+    shown = opened(replace(mix(), tokens=tuple(ids)))
+    said = shown.evaluate("""async () => {
+        const { app } = qgpu, said = [];
+        for (let token = 0; token < app.model.length; token++) {
+            app.choose(token);
+            app.draw();
+            said.push(document.getElementById("now").textContent);
+        }
+        return said;
+    }""")
+    assert [text.startswith(tokens.text(token)) for text, token in zip(said, ids, strict=True)
+            if tokens.decode(token)[0] not in ("MASK", "DATA")].count(False) == 0  # fmt: skip

@@ -1,13 +1,19 @@
 // A list of any length of which only the rows in sight are elements.
+//
+// Browsers bound the height of an element. A list that would be higher is given the highest height, and its scroll bar
+// then moves by more than a row: the place on the bar says which row stands first.
 "use strict";
 
 class VirtualList {
+  static HIGHEST = 8_000_000;
+
   // fill(row element, index): puts a row's content in. pick(index): a row was clicked.
   constructor(element, count, height, fill, pick) {
     Object.assign(this, { element, count, height, fill, pick, rows: [], chosen: -1 });
+    this.whole = Math.min(count * height, VirtualList.HIGHEST);
     this.inner = document.createElement("div");
     this.inner.className = "inner";
-    this.inner.style.height = count * height + "px";
+    this.inner.style.height = this.whole + "px";
     element.replaceChildren(this.inner);
     element.addEventListener("scroll", () => this.draw(), { passive: true });
     this.inner.addEventListener("click", (event) => {
@@ -17,18 +23,28 @@ class VirtualList {
     new ResizeObserver(() => this.draw()).observe(element);
   }
 
+  // Pixels that the list would be scrolled by if it had its full height.
+  get top() {
+    const { element, count, height, whole } = this, sight = element.clientHeight;
+    return whole > sight ? (element.scrollTop / (whole - sight)) * (count * height - sight) : 0;
+  }
+  set top(pixels) {
+    const { element, count, height, whole } = this, sight = element.clientHeight;
+    const most = count * height - sight;
+    element.scrollTop = most > 0 ? (Math.max(0, Math.min(pixels, most)) / most) * (whole - sight) : 0;
+  }
+
   choose(index) {
-    const { element, height } = this;
+    const { element, height, top } = this, sight = element.clientHeight;
     this.chosen = index;
-    const top = index * height, sight = element.clientHeight;
-    const now = element.scrollTop;
-    if (top < now || top + height > now + sight) element.scrollTop = Math.max(0, top - sight / 2);
+    if (index * height < top || (index + 1) * height > top + sight) this.top = index * height - sight / 2;
     this.draw();
   }
 
   draw() {
-    const first = Math.max(0, Math.floor(this.element.scrollTop / this.height) - 2);
-    const wanted = Math.min(this.count - first, Math.ceil(this.element.clientHeight / this.height) + 5);
+    const { element, height, count, top } = this, sight = element.clientHeight;
+    const first = Math.max(0, Math.floor(top / height) - 2);
+    const wanted = Math.max(0, Math.min(count - first, Math.ceil(sight / height) + 5));
     while (this.rows.length < wanted) {
       const row = document.createElement("div");
       row.className = "row";
@@ -39,7 +55,7 @@ class VirtualList {
       row.hidden = i >= wanted;
       if (row.hidden) return;
       const index = first + i;
-      row.style.transform = `translateY(${index * this.height}px)`;
+      row.style.transform = `translateY(${element.scrollTop + index * height - top}px)`;
       row.classList.toggle("chosen", index === this.chosen);
       if (row.dataset.index !== String(index)) {
         row.dataset.index = index;
