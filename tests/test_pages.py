@@ -85,6 +85,7 @@ def test_the_pages_are_built_without_a_warning(tmp_path):
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert "<svg" in (tmp_path / "site" / "pictures" / "layers.svg").read_text()
+    assert '"activity":{"layers"' in (tmp_path / "site" / "pictures" / "trace.html").read_text()
     assert 'src="pictures/layers.svg"' in (tmp_path / "site" / "building.html").read_text()
 
 

@@ -168,7 +168,8 @@ class Timeline {
       }
       const colour = kind === "FAULT" ? Colour.fault : Colour.ink;
       canvas.box(colour, x, Timeline.TOP - 2, kind === "BAR" ? 1 : 2, height);
-      if (this.scale() > 1 || kind !== "BAR") canvas.text(kind, x + 4, height - 4, colour);
+      const left = x > canvas.element.clientWidth - 44;  // no room to the right of the line
+      if (this.scale() > 1 || kind !== "BAR") canvas.text(kind, left ? x - 4 : x + 4, height - 4, colour, left ? "right" : "left");
     }
   }
 
