@@ -8,10 +8,10 @@ from typing import Any
 
 from qgpu.cli_terminal import Progress
 from qgpu.driver.bare import bare
-from qgpu.driver.writing import write_text
 from qgpu.errors import QgpuError
 from qgpu.foundry.network import Network
 from qgpu.isa import tokens
+from qgpu.writing import write_text
 
 
 def facts(network: Network, report: dict[str, Any]) -> dict[str, Any]:

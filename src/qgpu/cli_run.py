@@ -37,7 +37,7 @@ class Recording:
     activity: bool
 
     def keep(self, device: Device, launch: object, message: str = "") -> None:
-        """Write the trace file. TraceError if that cannot be done."""
+        """Write the trace file. QgpuError if that cannot be done."""
         assert isinstance(launch, Launch)
         launch.save(self.file, message, device.activity(launch) if self.activity else None)
 

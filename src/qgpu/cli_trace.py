@@ -11,6 +11,7 @@ import typer
 
 from qgpu.trace import Trace, exports, files
 from qgpu.trace.page import page
+from qgpu.writing import write_text
 
 
 def _page(trace: Trace) -> Iterable[str]:
@@ -34,7 +35,7 @@ def export(file: Path, form: str, output: Path | None, show: bool) -> None:
     """``qgpu trace``: write a trace file in another form. output: where to, ``-`` for standard output; beside the trace
     file if None. show: open the page in the browser.
 
-    Raises TraceError for a file that is no trace, or one that cannot be written.
+    Raises TraceError for a file that is no trace, QgpuError for one that cannot be written.
     """
     ending, write = FORMATS[form]
     trace = files.load(file)
@@ -44,7 +45,7 @@ def export(file: Path, form: str, output: Path | None, show: bool) -> None:
     target = output or file.with_name(_stem(file) + ending)
     if target.resolve() == file.resolve():
         raise files.TraceError(f"{target} is the trace itself: name another file with --output")
-    files.write_text(target, write(trace))
+    write_text(target, write(trace))
     typer.echo(target)
     if show and not webbrowser.open(target.resolve().as_uri()):
         typer.echo(f"no browser could be started: open {target} yourself", err=True)

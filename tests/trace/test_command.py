@@ -65,10 +65,10 @@ def test_a_fault_is_recorded_with_its_message(cli, tmp_path):
         (("trace", "none.jsonl"), "none.jsonl cannot be read: No such file"),
         (("trace", "bad.jsonl"), "bad.jsonl:1: this is no trace"),
         (("trace", "sum.trace.jsonl", "--format", "jsonl"), "is the trace itself"),
-        (("trace", "sum.trace.jsonl", "-o", "no/folder.html"), "cannot be written"),
+        (("trace", "sum.trace.jsonl", "-o", "bad.jsonl/page.html"), "cannot be written"),
         (("trace", "sum.trace.jsonl", "--format", "vcd", "--open"), "can be opened"),
         ((*RUN, "3", "[1]", "[1]", "zeros:1", "1", "--activity"), "needs --record"),
-        ((*RUN, "1", "[1]", "[1]", "zeros:1", "1", "--record", "no/x"), "cannot be written"),
+        ((*RUN, "1", "[1]", "[1]", "zeros:1", "1", "--record", "bad.jsonl/x"), "cannot be written"),
         ((*RUN, "1", "[1]", "[1]", "zeros:1", "1", "--record", "x", "--activity"), "use the native engine"),
     ],
 )

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.trace.launches import fault, mix
 
+from qgpu.errors import QgpuError
 from qgpu.trace import Activity, TraceError, load, save, steps
 from qgpu.trace.files import lines, parse
 
@@ -103,8 +104,8 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "empty").write_text("")
     with pytest.raises(TraceError, match="empty"):
         load(tmp_path / "empty")
-    with pytest.raises(TraceError, match="cannot be written"):
-        save(fault(), tmp_path / "no" / "folder")
+    with pytest.raises(QgpuError, match="cannot be written"):
+        save(fault(), tmp_path / "empty" / "a.jsonl")
 
 
 def test_activity_is_of_all_tokens():

@@ -99,7 +99,7 @@ class Launch:
         """Write the trace file that ``qgpu trace`` reads, whole or not at all.
 
         message: how the launch ended, where that was not HALT. activity: `Device.activity` of this launch.
-        TraceError if the file cannot be written.
+        QgpuError if the file cannot be written.
         """
         files.save(record(self, message, activity), path)
 

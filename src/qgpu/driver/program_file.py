@@ -22,11 +22,11 @@ from qgpu.cuda.memory import SHARED_BYTES, ModuleVariable
 from qgpu.cuda.pipeline import LocalMemory, Printf
 from qgpu.driver.ctypes import Parameter, Scalar
 from qgpu.driver.image import Image
-from qgpu.driver.writing import write_text
 from qgpu.errors import CompileError
 from qgpu.isa import encoding, program, tokens
 from qgpu.isa.assembly import assemble, disassemble
 from qgpu.isa.program import Dim3, Program
+from qgpu.writing import write_text
 
 SUFFIX = ".qgpu"
 FORMAT, VERSION = "qgpu program", 1

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from qgpu.errors import QgpuError
 from qgpu.isa import encoding, program, tokens, values
 from qgpu.trace.model import Activity, Array, Step, Trace, steps
+from qgpu.writing import write_text
 
 FORMAT, VERSION = "qgpu-trace", 1
 MAX_LAYERS = 256
@@ -25,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class TraceError(QgpuError):
-    """A file that is no trace, or cannot be read or written."""
+    """A file that is no trace, or cannot be read."""
 
 
 # ---- Writing
@@ -103,28 +102,8 @@ def event(trace: Trace, step: Step) -> dict[str, Any]:
     return found
 
 
-def write_text(path: Path, parts: Iterable[str]) -> None:
-    """Write a file whole or not at all. TraceError where that cannot be done."""
-    temporary = ""
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(parts)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
-        raise TraceError(f"{path} cannot be written: {error.strerror or error}") from None
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
 def save(trace: Trace, path: Path | str) -> None:
-    """Write a trace file. TraceError if it cannot be written."""
+    """Write a trace file, whole or not at all. QgpuError if it cannot be written."""
     write_text(Path(path), (line + "\n" for line in lines(trace)))
 
 
