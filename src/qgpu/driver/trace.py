@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from qgpu.isa import tokens, values
 from qgpu.isa.program import Launch, thread_rows
+from qgpu.trace.records import Record, records
 
 Coordinates = tuple[int, int, int]
 
@@ -50,23 +51,6 @@ class Place:
         return self.element(index) + (f"+{rest}" if rest else "")
 
 
-@dataclass(frozen=True)
-class Record:
-    """A marker and the DATA after it.
-
-    ``position``: of the marker, from 0 at the first token after the prompt. ``quad``, ``block``: of the last EXEC.
-    ``lanes``: the active lanes of the quad at an EXEC, VAL or VALW.
-    """
-
-    position: int
-    kind: str
-    fields: tuple[int, ...]
-    payloads: tuple[int, ...]
-    quad: int = 0
-    block: int = 0
-    lanes: tuple[int, ...] = ()
-
-
 @dataclass
 class Statistics:
     """``tokens``: written after the prompt; ``kinds``: of each kind. ``lane_instructions``: instructions of the source
@@ -80,32 +64,6 @@ class Statistics:
     @property
     def exec_tokens(self) -> int:
         return self.kinds.get("EXEC", 0)
-
-
-def records(launch: Launch, written: Sequence[int]) -> Iterator[Record]:
-    """The tokens after the prompt, grouped by marker. A trace that stops inside a group gives that group as it is."""
-    rows = thread_rows(launch.cta)
-    exist = [sum(1 << i for i in range(4) if rows[4 * quad + i] >> 31) for quad in range(tokens.QUADS)]
-    masks = list(exist)
-    quad = block = position = 0
-    while position < len(written):
-        kind, fields = tokens.decode(written[position])
-        start = position
-        position += 1
-        payloads = []
-        while position < len(written) and written[position] < tokens.BY_NAME["EXEC"].first:
-            payloads.append(written[position])
-            position += 1
-        lanes: tuple[int, ...] = ()
-        if kind == "EXEC":
-            block, quad = fields
-        elif kind == "MASK":
-            masks[fields[0]] = tokens.MASK_PAIRS[fields[1]][0]
-        elif kind == "CTA":
-            masks = list(exist)
-        if kind in ("EXEC", "VAL", "VALW"):
-            lanes = tuple(i for i in range(4) if masks[quad] >> i & 1)
-        yield Record(start, kind, fields, tuple(payloads), quad, block, lanes)
 
 
 def statistics(launch: Launch, prompt_tokens: int, written: Sequence[int]) -> Statistics:

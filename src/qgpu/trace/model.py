@@ -6,13 +6,14 @@ tokens and the launch, as the machine's grammar says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from qgpu.isa import encoding, tokens, values
-from qgpu.isa.program import Dim3, Launch, thread_rows
+from qgpu.isa.program import Dim3, Launch
+from qgpu.trace.records import Record, records
 
-_FIRST_MARKER = tokens.BY_NAME["EXEC"].first
 _ATOMIC_NONE = encoding.CHOICES["atomic"].index("none")
 
 
@@ -110,61 +111,55 @@ class Step:
         return self.quad // tokens.QUADS_PER_WARP
 
 
-@dataclass
-class _Reader:
-    """Where the reading of a trace stands. ``exist``: mask of each quad's existing lanes."""
-
-    launch: Launch
-    exist: list[int]
-    masks: list[int]
-    cta: Dim3 = (0, 0, 0)
-    quad: int = 0
-    block: int = 0
-
-    def fields(self) -> Mapping[str, int]:
-        blocks = self.launch.program.blocks
-        return blocks[self.block].fields if self.block < len(blocks) else {}
-
-    def step(self, at: int, kind: str, fields: tuple[int, ...], payloads: list[int]) -> Step:
-        if kind == "EXEC":
-            self.block, self.quad = fields
-        elif kind == "MASK":
-            lanes, leader = tokens.MASK_PAIRS[fields[1]]
-            self.masks[fields[0]] = lanes
-            return Step(at, 1 + len(payloads), kind, self.cta, fields[0], self.block, lanes, leader)
-        elif kind == "CTA":
-            self.cta, self.masks = values.cta_of(payloads[:4]), list(self.exist)
-        found = Step(at, 1 + len(payloads), kind, self.cta, self.quad, self.block, self.masks[self.quad])
-        return self._with_effect(found, fields, payloads)
-
-    def _with_effect(self, step: Step, fields: tuple[int, ...], payloads: list[int]) -> Step:
-        made = {name: getattr(step, name) for name in ("at", "count", "kind", "cta", "quad", "block", "lanes")}
-        if step.kind == "FAULT":
-            return Step(**made, cause=fields[0], lane=fields[1])
-        if step.kind == "MEM":
-            atomic = self.fields().get("atomic", 0) != _ATOMIC_NONE
-            words = tuple(enumerate(values.row_of(payloads))) if 1 <= len(payloads) <= 4 else ()
-            return Step(**made, row=fields[0], lane=fields[1], words=words, atomic=atomic)
-        if step.kind in ("EXEC", "VAL", "VALW") and payloads:
-            own = self.fields()
-            register = fields[0] if step.kind != "EXEC" else own.get("d_e", 0) or own.get("d_b", 0)
-            active = [i for i in range(tokens.LANES) if step.lanes >> i & 1]
-            read = values.lane_values(len(active), payloads, step.kind == "VALW") if active else None
-            return Step(**made, register=register, words=tuple(zip(active, read or (), strict=bool(read))))
-        return step
-
-
 def steps(trace: Trace) -> Iterator[Step]:
     """The steps of a trace, in order. Tokens that no machine writes (a trace may be anybody's) make steps that change
     nothing."""
-    rows = thread_rows(trace.launch.cta)
-    exist = [sum(1 << i for i in range(tokens.LANES) if rows[4 * q + i] >> 31) for q in range(tokens.QUADS)]
-    reader = _Reader(trace.launch, exist, list(exist))
-    written, at = trace.tokens, 0
-    while at < len(written):
-        kind, fields = tokens.decode(written[at])
-        end = at + 1
-        while end < len(written) and written[end] < _FIRST_MARKER:
-            end += 1
-        yield reader.step(at, kind, fields, list(written[at + 1 : end]))
-        at = end
+    cta: Dim3 = (0, 0, 0)
+    blocks = trace.launch.program.blocks
+    for record in records(trace.launch, trace.tokens):
+        if record.kind == "CTA":
+            cta = values.cta_of(record.payloads[:4])
+        fields = blocks[record.block].fields if record.block < len(blocks) else {}
+        where = Step(
+            record.position, 1 + len(record.payloads), record.kind, cta, record.quad, record.block, record.mask
+        )
+        effect = _EFFECTS.get(record.kind)
+        yield where if effect is None else replace(where, **effect(record, fields))
+
+
+def _destination(record: Record, fields: Mapping[str, int]) -> dict[str, Any]:
+    if not record.payloads:
+        return {}
+    register = record.fields[0] if record.kind != "EXEC" else fields.get("d_e", 0) or fields.get("d_b", 0)
+    read = values.lane_values(len(record.lanes), record.payloads, record.kind == "VALW") if record.lanes else None
+    return {"register": register, "words": tuple(zip(record.lanes, read, strict=True)) if read else ()}
+
+
+def _row(record: Record, fields: Mapping[str, int]) -> dict[str, Any]:
+    whole = 1 <= len(record.payloads) <= 4
+    return {
+        "row": record.fields[0],
+        "lane": record.fields[1],
+        "words": tuple(enumerate(values.row_of(record.payloads))) if whole else (),
+        "atomic": fields.get("atomic", 0) != _ATOMIC_NONE,
+    }
+
+
+def _mask(record: Record, fields: Mapping[str, int]) -> dict[str, Any]:
+    lanes, leader = tokens.MASK_PAIRS[record.fields[1]]
+    return {"quad": record.fields[0], "lanes": lanes, "leader": leader}
+
+
+def _fault(record: Record, fields: Mapping[str, int]) -> dict[str, Any]:
+    return {"cause": record.fields[0], "lane": record.fields[1]}
+
+
+_EFFECTS: Mapping[str, Callable[[Record, Mapping[str, int]], dict[str, Any]]] = {
+    "EXEC": _destination,
+    "VAL": _destination,
+    "VALW": _destination,
+    "MEM": _row,
+    "MASK": _mask,
+    "FAULT": _fault,
+}
+"""Kind -> the fields of its step beside those that all have."""
