@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from qgpu.cuda.ir import Function, Instruction, Reg
 from qgpu.cuda.lower_goals import Work
 from qgpu.cuda.lower_place import Cut, roots, stage_numbers
 from qgpu.cuda.lower_registers import Code, TooMany, numbered
 from qgpu.cuda.lower_requests import Stage, Word
+from qgpu.cuda.ptx import SourceLine
 from qgpu.errors import UnsupportedError
 from qgpu.isa import encoding
 from qgpu.isa.program import FIRST_PARAM, PARAM_WORDS, Block, Program
@@ -43,7 +46,9 @@ def _region_codes(work: Work, cut: Cut, starts: Mapping[str, int]) -> list[Code]
         elif chosen.get("branch") in ("exit", "trap"):
             following = following if chosen.get("g_branch") else ()
         label = work.region.label if index == 0 else ""
-        made.append(Code(chosen, following, counts[index], lines[index], label))
+        source = lines[index]
+        where = (0, "") if source is None else (source.line, source.file)
+        made.append(Code(chosen, following, counts[index], where[0], label, where[1]))
     return made
 
 
@@ -66,6 +71,7 @@ def program_of(function: Function, codes: Sequence[Code], file: str) -> Program:
     except TooMany as too_many:
         raise UnsupportedError(_too_many(name, file, codes, too_many)) from None
     pool: dict[int, int] = {}
+    own = _own_file(codes, file)
     blocks = []
     for code in codes:
         fields: dict[str, int] = {}
@@ -74,7 +80,7 @@ def program_of(function: Function, codes: Sequence[Code], file: str) -> Program:
                 number = _number(field, content, registers, FIRST_PARAM + parameter_words, pool)
                 if number:
                     fields[field] = number
-        blocks.append(Block(fields, code.instructions, code.line, code.label))
+        blocks.append(Block(fields, code.instructions, code.line if code.file == own else 0, code.label))
     if FIRST_PARAM + parameter_words + len(pool) > PARAM_WORDS:
         raise UnsupportedError(
             f"{here} has {parameter_words} parameter words and {len(pool)} constants, and the machine has "
@@ -108,12 +114,22 @@ def _too_many(name: str, file: str, codes: Sequence[Code], found: TooMany) -> st
     )
 
 
-def _attributed(work: Work, cut: Cut) -> tuple[list[int], list[int]]:
+def _own_file(codes: Sequence[Code], file: str) -> str:
+    """The file that the lines of a program's blocks are of: ``file``, however the compiler calls it, or if no block is
+    of that the one of most blocks. Lines of other files (headers with functions) would be taken for lines of this one.
+    """
+    known = Counter(code.file for code in codes if code.line)
+    named = [name for name in known if Path(name).name == Path(file).name]
+    return max(named or known, key=known.__getitem__, default="")
+
+
+def _attributed(work: Work, cut: Cut) -> tuple[list[int], list[SourceLine | None]]:
     """How many of the region's instructions each block executes, and the source line each stands for."""
     by_request = {goal.request: goal.instructions for goal in work.everything()}
     items = [*work.region.items, work.region.end]
     counted: set[int] = set()
-    counts, lines = [], []
+    counts: list[int] = []
+    lines: list[SourceLine | None] = []
     for index, requests in enumerate(cut.requests):
         here: list[int] = []
         important: list[int] = []
@@ -133,9 +149,9 @@ def _attributed(work: Work, cut: Cut) -> tuple[list[int], list[int]]:
         counted |= new
         counts.append(len(new))
         known = [_line(items[position]) for position in [*important, *sorted(here)]]
-        lines.append(next((line for line in known if line), 0))
+        lines.append(next((line for line in known if line), None))
     return counts, lines
 
 
-def _line(item: Instruction) -> int:
-    return item.origin.source.line if item.origin is not None and item.origin.source is not None else 0
+def _line(item: Instruction) -> SourceLine | None:
+    return None if item.origin is None else item.origin.source

@@ -12,13 +12,15 @@ from qgpu.isa.tokens import PREDICATES, REGISTERS
 
 @dataclass(frozen=True)
 class Code:
-    """A block before numbers are known. ``fields``: as the matcher filled them; ``successors``: block indices."""
+    """A block before numbers are known. ``fields``: as the matcher filled them; ``successors``: block indices.
+    ``line``: of source file ``file``, 0 if unknown."""
 
     fields: Mapping[str, object]
     successors: tuple[int, ...]
     instructions: int = 0
     line: int = 0
     label: str = ""
+    file: str = ""
 
 
 class TooMany(Exception):
