@@ -1,25 +1,45 @@
 """A kernel as the driver launches it: its programs by size of launch, and what it needs in memory beside its arguments.
 
-It comes from the compiler, or from a program file.
+It comes from the compiler, or from a program file; then the compiler need not even be loaded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from qgpu.cuda.cache import content_key
-from qgpu.cuda.lower_warp import TALLY
-from qgpu.cuda.memory import ModuleVariable, shared_addresses
-from qgpu.cuda.pipeline import CompiledKernel, LocalMemory, Printf
+from qgpu.cuda.expand_printf import Format
+from qgpu.cuda.memory import ModuleVariable
 from qgpu.isa.program import Dim3, Program
+
+if TYPE_CHECKING:
+    from qgpu.cuda.pipeline import CompiledKernel
+
+
+@dataclass(frozen=True)
+class Local:
+    """Local memory; see `pipeline.LocalMemory`."""
+
+    bytes_per_thread: int
+    word: int
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What printf calls need; see `pipeline.Printf`."""
+
+    buffer: ModuleVariable
+    formats: tuple[Format, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Image:
     """``program_for``: the program for a grid and a CTA size. ``module``: tells the file it is of from others; kernels
     of one share their variables. ``shared_bytes``: of __shared__ variables. ``zeroed``: (address, size) of shared
-    memory that the kernel relies on to start as 0. ``sources``: texts by name, as far as they are at hand. The rest is
+    memory that the kernel relies on to start as 0. ``sources``: texts by name, as far as they are at hand. ``sizes``:
+    which sizes of a launch the program may depend on, by whether they are 1: ``grid.x``, ``cta.y``, ... The rest is
     as in `pipeline.CompiledKernel`."""
 
     name: str
@@ -29,14 +49,29 @@ class Image:
     dynamic_shared: bool = False
     zeroed: tuple[tuple[int, int], ...] = ()
     variables: tuple[ModuleVariable, ...] = ()
-    local: LocalMemory | None = None
-    printf: Printf | None = None
+    local: Local | None = None
+    printf: Printed | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
+    sizes: tuple[str, ...] = ()
+
+
+_SIZES = {"ctaid": "grid", "nctaid": "grid", "tid": "cta", "ntid": "cta"}
 
 
 def image_of(kernel: CompiledKernel) -> Image:
     """What the compiler has made, as the driver needs it."""
+    from qgpu.cuda.ir import Special, operands
+    from qgpu.cuda.lower_warp import TALLY
+    from qgpu.cuda.memory import shared_addresses
+
     addresses, _ = shared_addresses(kernel.function)
+    named = {
+        f"{_SIZES[operand.name.split('.')[0]]}.{operand.name[-1]}"
+        for block in kernel.function.blocks
+        for item in (*block.instructions, block.terminator)
+        for operand in operands(item)
+        if isinstance(operand, Special) and operand.name.split(".")[0] in _SIZES
+    }
     return Image(
         kernel.name,
         kernel.program_for,
@@ -45,7 +80,8 @@ def image_of(kernel: CompiledKernel) -> Image:
         kernel.dynamic_shared,
         ((addresses[TALLY], 4),) if TALLY in addresses else (),  # words that the compiler has added for itself
         kernel.variables,
-        kernel.local,
-        kernel.printf,
+        None if kernel.local is None else Local(kernel.local.bytes_per_thread, kernel.local.word),
+        None if kernel.printf is None else Printed(kernel.printf.buffer, kernel.printf.formats),
         dict(kernel.ptx.sources),
+        tuple(sorted(named)),
     )

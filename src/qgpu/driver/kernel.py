@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qgpu.cuda.compile import compile_cuda, ptx_of_file
-from qgpu.cuda.ptx import readable_name
-from qgpu.cuda.ptx_parser import parse_ptx
 from qgpu.driver import arguments
-from qgpu.driver.code import Code, code_of_file, code_of_source
+from qgpu.driver.code import Code, code_of_file, code_of_source, kernel_names
 from qgpu.driver.ctypes import Parameter
 from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch
-from qgpu.driver.program_file import SUFFIX, load
 from qgpu.errors import LaunchError
 from qgpu.isa.program import Dim3
 
@@ -111,13 +107,7 @@ class Module:
     @property
     def kernels(self) -> tuple[str, ...]:
         """The names of what can be launched."""
-        if self.path.suffix == SUFFIX:
-            return tuple(load(self.path))
-        if self.source is not None:
-            ptx = compile_cuda(self.source, str(self.path))
-            return tuple(readable_name(kernel.name) for kernel in parse_ptx(ptx, str(self.path)).kernels)
-        text = ptx_of_file(self.path)
-        return tuple(readable_name(kernel.name) for kernel in parse_ptx(text.text, text.file).kernels)
+        return kernel_names(self.path, self.source)
 
     def kernel(self, name: str | None = None) -> Kernel:
         """The kernel of that name, compiled; without a name, the only one there is. PtxError lists what there is."""

@@ -13,15 +13,15 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
 
 from qgpu.cuda.expand_printf import Format
 from qgpu.cuda.ir import Reference
 from qgpu.cuda.memory import SHARED_BYTES, ModuleVariable
-from qgpu.cuda.pipeline import LocalMemory, Printf
 from qgpu.driver.ctypes import Parameter, Scalar
-from qgpu.driver.image import Image
+from qgpu.driver.image import Image, Local, Printed
 from qgpu.errors import CompileError
 from qgpu.isa import encoding, program, tokens
 from qgpu.isa.assembly import assemble, disassemble
@@ -35,13 +35,12 @@ Ones = frozenset[str]
 """Names of sizes of a launch that are 1: ``grid.y``, ``cta.x``, ..."""
 
 _SIZES = ("grid.x", "grid.y", "grid.z", "cta.x", "cta.y", "cta.z")
-_SHAPES: tuple[Dim3, ...] = ((1, 1, 1), (2, 1, 1), (2, 2, 1), (2, 2, 2))
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A kernel of a program file. ``programs``: by what sizes have to be 1 for it; the one for every launch has the
-    key of none."""
+    """A kernel of a program file. ``programs``: by which of the sizes that it may depend on are 1; the one for every
+    launch has the key of none."""
 
     name: str
     file: str
@@ -70,10 +69,12 @@ def ones_of(grid: Dim3, cta: Dim3) -> Ones:
 
 
 def entry_of(name: str, file: str, parameters: Sequence[Parameter], image: Image) -> Entry:
-    """A compiled kernel with its programs for launches in none to three dims."""
-    general = image.program_for(_SHAPES[-1], _SHAPES[-1])
-    programs: dict[Ones, Program] = {frozenset(): general}
-    programs |= {ones_of(grid, cta): image.program_for(grid, cta) for grid in _SHAPES for cta in _SHAPES}
+    """A compiled kernel with its programs for launches of all shapes: those that differ in which sizes are 1."""
+    programs: dict[Ones, Program] = {}
+    for count in range(len(image.sizes) + 1):
+        for ones in combinations(image.sizes, count):
+            sizes = tuple(1 if name in ones else 2 for name in _SIZES)
+            programs[frozenset(ones)] = image.program_for(sizes[:3], sizes[3:])  # type: ignore[arg-type]
     return Entry(name, file, tuple(parameters), programs, replace(image, program_for=_Chooser(programs)))
 
 
@@ -93,9 +94,13 @@ class _Chooser:
 
 def save(path: Path, entries: Sequence[Entry]) -> None:
     """Write a program file, whole or not at all, and its folder if need be. QgpuError where that cannot be."""
+    write_text(path, text_of(entries))
+
+
+def text_of(entries: Sequence[Entry]) -> str:
+    """What a program file says."""
     body = {"machine": machine_key(), "kernels": [_document(entry) for entry in entries]}
-    text = json.dumps({"format": FORMAT, "version": VERSION, "sha256": _checksum(body), **body}, indent=1)
-    write_text(path, text + "\n")
+    return json.dumps({"format": FORMAT, "version": VERSION, "sha256": _checksum(body), **body}, indent=1) + "\n"
 
 
 def _checksum(body: Mapping[str, Any]) -> str:
@@ -110,6 +115,7 @@ def _document(entry: Entry) -> dict[str, Any]:
         "parameters": [asdict(parameter) for parameter in entry.parameters],
         "programs": _programs(entry.programs),
         "sources": dict(image.sources),
+        "sizes": list(image.sizes),
         "module": image.module,
         "shared_bytes": image.shared_bytes,
         "dynamic_shared": image.dynamic_shared,
@@ -147,9 +153,17 @@ def _text(found: Program) -> list[str]:
 def load(path: Path) -> dict[str, Entry]:
     """The kernels of a program file by name. CompileError for what is none, is damaged, or is of another version."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        return read(path.read_text(encoding="utf-8"), path)
     except OSError as error:
         raise CompileError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    except UnicodeDecodeError:
+        raise CompileError(f"{path}: this is no program file of qgpu (make one with: qgpu compile FILE.cu)") from None
+
+
+def read(text: str, path: Path) -> dict[str, Entry]:
+    """The kernels in the text of a program file; see ``load``. ``path`` is for messages."""
+    try:
+        document = json.loads(text)
     except (ValueError, RecursionError):
         raise CompileError(f"{path}: this is no program file of qgpu (make one with: qgpu compile FILE.cu)") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -188,19 +202,20 @@ def _entry(document: Mapping[str, Any]) -> Entry:
         raise ValueError(f"{name}: a variable refers to one that is not there")
     local = None
     if document["local"] is not None:
-        local = LocalMemory(_within(document["local"]["bytes_per_thread"], tokens.MEMORY_BYTES), _within(
+        local = Local(_within(document["local"]["bytes_per_thread"], tokens.MEMORY_BYTES), _within(
             document["local"]["word"], words - 1))  # fmt: skip
     printf = None
     if document["printf"] is not None:
         buffer = {variable.name: variable for variable in variables}[document["printf"]["buffer"]]
         formats = (Format(_as(str, one["text"]), _within(one["pointer_bytes"], 8), _within(one["words"], 4096))
                    for one in document["printf"]["formats"])  # fmt: skip
-        printf = Printf(buffer, tuple(formats))
+        printf = Printed(buffer, tuple(formats))
     zeroed = tuple((_within(at, tokens.MEMORY_BYTES), _within(size, SHARED_BYTES)) for at, size in document["zeroed"])
     image = Image(
         name, _Chooser(programs), _as(str, document["module"]), _within(document["shared_bytes"], SHARED_BYTES),
         _as(bool, document["dynamic_shared"]), zeroed, variables, local, printf,
         {_as(str, name): _as(str, text) for name, text in document["sources"].items()},
+        tuple(_as(str, name) for name in document["sizes"]),
     )  # fmt: skip
     return Entry(name, _as(str, document["source"]), parameters, programs, image)
 
