@@ -86,6 +86,34 @@ def test_blocks_for_a_launch_of_no_size(size):
     assert (status, out) == (2, "") and "Traceback" not in error
 
 
+def test_blocks_and_ptx_in_json():
+    text, document = qgpu("asm", "dot", "--block", 3)[1], json.loads(qgpu("asm", "dot", "--block", 3, "--json")[1])
+    assert document["assembly"] == text.splitlines()
+    assert document["kernel"] == "dot" and len(document["blocks"]) == sum(":" in line for line in text.splitlines())
+    assert document["blocks"][0]["line"] > 0
+    assert json.loads(qgpu("ptx", "dot", "--json")[1])["ptx"].rstrip("\n") + "\n" == qgpu("ptx", "dot")[1]
+
+
+def test_an_interrupted_table_tells_what_was_run(monkeypatch):
+    from qgpu.conformance import levels
+
+    run, calls = levels.run, []
+
+    def twice(*given):
+        calls.append(given)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return run(*given)
+
+    monkeypatch.setattr(levels, "run", twice)
+    command = ["conformance", "--kernel", "dot", "--kernel", "matmul", "--level", "interpreter"]
+    status_, out, error = qgpu(*command)
+    assert (status_, error) == (130, "interrupted after 2 of 5 rows\n") and out.endswith("\n2 of 2 ok\n")
+    calls.clear()
+    status_, out, error = qgpu(*command, "--json")
+    assert status_ == 130 and len(json.loads(out)) == 2
+
+
 def test_random_arrays_follow_the_seed():
     def run(seed):
         return qgpu("run", "vector_add", "--block", 8, "random:8", "zeros:8", "zeros:8", 8, "--seed", seed,

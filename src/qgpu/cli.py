@@ -179,22 +179,22 @@ def compile(
 
 
 @app.command()
-def ptx(file: File, compiler: CompilerName = None) -> None:
+def ptx(file: File, compiler: CompilerName = None, json: Json = False) -> None:
     """Compile CUDA C and print its PTX."""
-    from qgpu.cuda.compile import ptx_of_file
-    from qgpu.driver.stock import resolve
+    from qgpu import cli_compile
 
-    typer.echo(ptx_of_file(resolve(file), compiler).text.rstrip("\n"))
+    cli_compile.print_ptx(file, compiler, json)
 
 
 @app.command()
 def asm(
-    file: File, kernel: KernelName = None, grid: Grid = None, block: Cta = None, compiler: CompilerName = None
+    file: File, kernel: KernelName = None, grid: Grid = None, block: Cta = None, compiler: CompilerName = None,
+    json: Json = False,
 ) -> None:
     """Compile a kernel and print the machine's blocks: those for any launch, or for a launch of the sizes given."""
     from qgpu import cli_run
 
-    cli_run.assembly(file, kernel, grid, block, compiler)
+    cli_run.assembly(file, kernel, grid, block, compiler, json)
 
 
 @app.command()
@@ -305,11 +305,12 @@ def prove(
 def export(
     folder: Annotated[Path, typer.Argument(help="The folder to write; it is replaced if it is a checkpoint.")],
     dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.bfloat16,
+    json: Json = False,
 ) -> None:
     """Write the bare model as a stock Qwen3.5 checkpoint."""
     from qgpu import cli_model
 
-    cli_model.export(folder, dtype.value)
+    cli_model.export(folder, dtype.value, json)
 
 
 class Level(StrEnum):

@@ -41,3 +41,14 @@ def compile_to_file(
     for fact in facts:
         print(f"{fact['prototype']}: {fact['blocks']} blocks")
     print(f"written to {output}")
+
+
+def print_ptx(file: Path, compiler: str | None, as_json: bool) -> None:
+    """``qgpu ptx``: the PTX of a source file as it is compiled, or of a ``.ptx`` file as it is."""
+    from qgpu.cuda.compile import ptx_of_file
+
+    ptx = ptx_of_file(resolve(file), compiler)
+    if as_json:
+        print(json.dumps({"file": ptx.file, "ptx": ptx.text}))
+    else:
+        print(ptx.text.rstrip("\n"))

@@ -43,10 +43,14 @@ def conformance(names: Sequence[str], at: Sequence[str], compilers: Sequence[str
     found: list[Outcome] = []
     if not as_json:
         print(report.HEAD)
-    for outcome in outcomes:
-        found.append(outcome)
-        if not as_json:
-            print(report.line(outcome), flush=True)
+    interrupted = False
+    try:
+        for outcome in outcomes:
+            found.append(outcome)
+            if not as_json:
+                print(report.line(outcome), flush=True)
+    except KeyboardInterrupt:
+        interrupted = True  # what has been run is told all the same
     bad = [outcome for outcome in found if not outcome.ok]
     if as_json:
         print(json.dumps([report.record(outcome) for outcome in found]))
@@ -55,5 +59,8 @@ def conformance(names: Sequence[str], at: Sequence[str], compilers: Sequence[str
         if bad:
             print(f"\n{report.grouped(bad)}")
     sys.stdout.flush()
+    if interrupted:
+        whole = len(rows) * (1 if cuda else len(at) * len(compilers))
+        raise KeyboardInterrupt(f"interrupted after {len(found)} of {whole} rows")
     if bad:
         raise typer.Exit(1)

@@ -71,7 +71,7 @@ def _show(network: Network, report: dict[str, Any], as_json: bool) -> None:
         print(f"{row['layer']:5d}  {row['heads']:5d}  {row['neurons']:7,d}  {row['alive']:7d}")
 
 
-def export(folder: Path, dtype: str) -> None:
+def export(folder: Path, dtype: str, as_json: bool) -> None:
     """``qgpu export``."""
     from qgpu.engines.export import export_dense
 
@@ -84,4 +84,7 @@ def export(folder: Path, dtype: str) -> None:
             export_dense(network, folder, dtype)
         except OSError as error:
             raise QgpuError(f"{folder}: cannot be written: {error.strerror}") from None
-    print(f"{folder}: {network.shape.layers} layers of a stock Qwen3.5, {dtype}")
+    if as_json:
+        print(json.dumps({"folder": str(folder), "layers": network.shape.layers, "dtype": dtype}))
+    else:
+        print(f"{folder}: {network.shape.layers} layers of a stock Qwen3.5, {dtype}")

@@ -140,7 +140,7 @@ def run(
 
 
 def assembly(
-    file: Path, name: str | None, grid: str | None, block: str | None, compiler: str | None = None
+    file: Path, name: str | None, grid: str | None, block: str | None, compiler: str | None, as_json: bool
 ) -> None:
     """``qgpu asm``: print a kernel's blocks. They are called b0, b1, ... as in a trace."""
     code = code_of_file(resolve(file), name, compiler)
@@ -152,7 +152,13 @@ def assembly(
             raise LaunchError(f"grid {sizes[0]} and CTA {sizes[1]} need sizes of at least 1")
         program = code.program_for(*sizes)
     blocks = tuple(replace(block, label="") for block in program.blocks)
-    print(disassemble(replace(program, blocks=blocks)).rstrip("\n"))
+    text = disassemble(replace(program, blocks=blocks)).rstrip("\n")
+    if not as_json:
+        print(text)
+        return
+    listed = [{"fields": dict(one.fields), "line": one.line, "instructions": one.instructions} for one in blocks]
+    facts = {"kernel": code.name, "parameter_words": program.parameter_words, "pool": list(program.pool)}
+    print(json.dumps({**facts, "blocks": listed, "assembly": text.splitlines()}))
 
 
 def _in_order(code: Code, typed: Sequence[Typed]) -> list[Typed]:
