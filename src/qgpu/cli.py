@@ -155,13 +155,16 @@ def trace(
         typer.Option("--output", "-o", help="Where to, - for standard output; beside the trace if not said."),
     ] = None,
     open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    json: Json = False,
 ) -> None:
     """Write a recorded launch as a page to watch it on, or for another program."""
     from qgpu import cli_trace
 
+    if json and str(output) == "-":
+        raise typer.BadParameter("standard output takes the trace already", param_hint="--json")
     if open and (format is not TraceFormat.html or str(output) == "-"):
         raise typer.BadParameter("only a page that is written to a file can be opened", param_hint="--open")
-    cli_trace.export(file, format.value, output, open)
+    cli_trace.export(file, format.value, output, open, json)
 
 
 @app.command()

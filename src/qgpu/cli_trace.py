@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import webbrowser
 from collections.abc import Callable, Iterable
@@ -31,9 +32,9 @@ FORMATS: dict[str, tuple[str, Callable[[Trace], Iterable[str]]]] = {
 """Format -> (how its files end, what writes their text)."""
 
 
-def export(file: Path, form: str, output: Path | None, show: bool) -> None:
+def export(file: Path, form: str, output: Path | None, show: bool, as_json: bool = False) -> None:
     """``qgpu trace``: write a trace file in another form. output: where to, ``-`` for standard output; beside the trace
-    file if None. show: open the page in the browser.
+    file if None. show: open the page in the browser. as_json: say what was written as one JSON object.
 
     Raises TraceError for a file that is no trace, QgpuError for one that cannot be written.
     """
@@ -46,7 +47,8 @@ def export(file: Path, form: str, output: Path | None, show: bool) -> None:
     if target.resolve() == file.resolve():
         raise files.TraceError(f"{target} is the trace itself: name another file with --output")
     write_text(target, write(trace))
-    typer.echo(target)
+    known = {"kernel": trace.kernel, "tokens": len(trace.tokens), "ended": trace.ended}
+    typer.echo(json.dumps({"file": str(target), "format": form, **known}) if as_json else target)
     if show and not webbrowser.open(target.resolve().as_uri()):
         typer.echo(f"no browser could be started: open {target} yourself", err=True)
 

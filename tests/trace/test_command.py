@@ -46,6 +46,12 @@ def test_a_trace_is_exported(cli, recorded, tmp_path, format, name, begins):
     assert cli("trace", recorded, "--format", format, "-o", "-").stdout == (tmp_path / name).read_text(encoding="utf-8")
 
 
+def test_what_was_written_is_said_as_json(cli, recorded):
+    said = json.loads(cli("trace", recorded, "--format", "vcd", "--json").stdout)
+    tokens = len(load(recorded).tokens)
+    assert said == {"file": "sum.vcd", "format": "vcd", "kernel": "vector_add", "tokens": tokens, "ended": "HALT"}
+
+
 def test_lines_are_written_as_they_were_read(cli, recorded, tmp_path):
     done = cli("trace", recorded, "--format", "jsonl", "--output", "-")
     assert done.stdout == (tmp_path / recorded).read_text(encoding="utf-8")
@@ -67,6 +73,7 @@ def test_a_fault_is_recorded_with_its_message(cli, tmp_path):
         (("trace", "sum.trace.jsonl", "--format", "jsonl"), "is the trace itself"),
         (("trace", "sum.trace.jsonl", "-o", "bad.jsonl/page.html"), "cannot be written"),
         (("trace", "sum.trace.jsonl", "--format", "vcd", "--open"), "can be opened"),
+        (("trace", "sum.trace.jsonl", "--json", "-o", "-"), "takes the trace already"),
         ((*RUN, "3", "[1]", "[1]", "zeros:1", "1", "--activity"), "needs --record"),
         ((*RUN, "1", "[1]", "[1]", "zeros:1", "1", "--record", "bad.jsonl/x"), "cannot be written"),
         ((*RUN, "1", "[1]", "[1]", "zeros:1", "1", "--record", "x", "--activity"), "use the native engine"),

@@ -286,3 +286,50 @@ def test_tokens_that_no_machine_writes_are_shown(opened, seed):
     }""")
     assert [text.startswith(tokens.text(token)) for text, token in zip(said, ids, strict=True)
             if tokens.decode(token)[0] not in ("MASK", "DATA")].count(False) == 0  # fmt: skip
+
+
+def test_the_pointer_chooses_moves_and_zooms(opened):
+    trace = mix()
+    shown = opened(trace, viewport={"width": 1400, "height": 900})
+    token = lambda: shown.evaluate("qgpu.app.token")  # noqa: E731
+    view = lambda: shown.evaluate("[qgpu.app.timeline.view.from, qgpu.app.timeline.view.to]")  # noqa: E731
+
+    box = shown.locator("#overview").bounding_box()
+    shown.mouse.click(box["x"] + box["width"] / 2, box["y"] + 10)
+    shown.evaluate(DRAWN)
+    assert abs(token() - len(trace.tokens) // 2) <= 2
+
+    place = shown.evaluate("qgpu.app.timeline.x(qgpu.app.timeline.view.from + 20.5)")
+    box = shown.locator("#timeline").bounding_box()
+    wanted = shown.evaluate("Math.floor(qgpu.app.timeline.view.from + 20.5)")
+    shown.mouse.move(box["x"] + place, box["y"] + 40)
+    assert f"token {wanted:,}:" in shown.locator("#tip").text_content()
+    shown.mouse.click(box["x"] + place, box["y"] + 40)
+    assert token() == wanted
+
+    before = view()
+    shown.mouse.wheel(0, -300)
+    after = view()
+    assert after[1] - after[0] < 0.8 * (before[1] - before[0])
+    shown.mouse.down()
+    shown.mouse.move(box["x"] + place - 200, box["y"] + 40, steps=4)
+    shown.mouse.up()
+    assert view()[0] > after[0] and token() == wanted
+
+    shown.locator("#source .row", has_text="__syncthreads").click()
+    shown.evaluate(DRAWN)
+    block, _ = tokens.decode(trace.tokens[token()])[1]
+    assert "__syncthreads" in trace.sources["mix.cu"].splitlines()[trace.line(block) - 1] and token() > wanted
+    shown.locator("#tokens .row", has_text=str(token() + 3)).first.click()
+    shown.evaluate(DRAWN)
+    assert shown.locator("#tokens .chosen .number").text_content() == str(token())
+
+
+def test_light_and_dark_can_be_chosen(opened):
+    shown = opened(mix(), color_scheme="light")
+    ground = lambda: shown.evaluate("getComputedStyle(document.body).backgroundColor")  # noqa: E731
+    light = ground()
+    shown.keyboard.press("t")
+    dark = ground()
+    shown.keyboard.press("t")
+    assert light != dark and ground() == light
