@@ -43,7 +43,7 @@ def opened(chromium, tmp_path, request):
         (tmp_path / "page.html").write_text(page(trace), encoding="utf-8")
         shown = chromium.new_page(**options)
         request.addfinalizer(shown.close)
-        shown.on("console", lambda message: said.append(message.text))
+        shown.on("console", lambda message: "willReadFrequently" in message.text or said.append(message.text))  # tests do
         shown.on("pageerror", lambda error: said.append(str(error)))
         shown.goto((tmp_path / "page.html").as_uri())
         shown.wait_for_function("window.qgpu && qgpu.app.layers.ready.then(() => true)")
@@ -333,3 +333,51 @@ def test_light_and_dark_can_be_chosen(opened):
     dark = ground()
     shown.keyboard.press("t")
     assert light != dark and ground() == light
+
+
+ALPHAS = """([id, points]) => {
+    const canvas = document.getElementById(id), scale = window.devicePixelRatio;
+    const { width, height, data } = (c => c.getContext("2d").getImageData(0, 0, c.width, c.height))(canvas);
+    return points.map(([x, y]) => data[4 * (Math.floor(y * scale) * width + Math.floor(x * scale)) + 3]);
+}"""
+"""How opaque a canvas is at points; full colour, pale and empty differ in that alone."""
+
+
+def test_what_is_drawn_is_what_the_interpreter_holds(opened):
+    """Lanes of the timeline, registers and memory as heat, looked at pixel by pixel."""
+    trace = mix()
+    shown = opened(trace, viewport={"width": 1400, "height": 900})
+    execs = [fed for fed, machine in oracle(trace) if tokens.decode(trace.tokens[fed - 1])[0] == "EXEC"]
+    chosen = [fed for fed in execs[::4] if settled(trace, fed)][:12]
+    machines = {fed: machine.snapshot() for fed, machine in oracle(trace) if fed in set(chosen)}
+    pale = 0
+    for fed, machine in machines.items():
+        quad = machine._quad
+        geometry = shown.evaluate(
+            f"""async () => {{
+            const {{ app }} = qgpu, t = app.timeline;
+            app.choose({fed - 1});
+            t.moveTo({fed - 1} - 20);
+            await new Promise(done => setTimeout(done, 60));
+            return {{x: t.x({fed - 0.5}), top: Timeline.TOP + t.rows.get({quad}) * t.pitch, lane: t.lane,
+                     registers: app.model.usedRegisters, cell: app.registers.cell, lines: app.memory.lines,
+                     wide: app.memory.cell}};
+        }}"""
+        )
+        points = [[geometry["x"], geometry["top"] + (lane + 0.45) * geometry["lane"]] for lane in range(4)]
+        full = [alpha > 200 for alpha in shown.evaluate(ALPHAS, ["timeline", points])]
+        assert full == [bool(machine.state.mask[quad] >> lane & 1) for lane in range(4)]
+        pale += full.count(False)
+
+        cells = [(q, lane, row) for q in range(5) for lane in range(4) for row in range(len(geometry["registers"]))]
+        points = [[28 + (4 * q + lane + 0.4) * geometry["cell"], 9 * row + 4] for q, lane, row in cells]
+        lit = [alpha > 30 for alpha in shown.evaluate(ALPHAS, ["registerheat", points])]
+        held = [machine.state.registers[q][lane][geometry["registers"][row]] for q, lane, row in cells]
+        assert lit == [word != 0 for word in held]
+
+        words = [(i, column) for i in range(len(geometry["lines"])) for column in range(32)]
+        points = [[44 + (column + 0.4) * geometry["wide"], 10 * i + 4] for i, column in words]
+        lit = [alpha > 30 for alpha in shown.evaluate(ALPHAS, ["memory", points])]
+        places = [32 * geometry["lines"][i] + column for i, column in words]
+        assert lit == [machine.state.memory.get(at >> 1, (0, 0))[at & 1] != 0 for at in places]
+    assert pale > 0 and len(machines) > 6
