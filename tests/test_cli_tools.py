@@ -141,6 +141,18 @@ def test_bench_prints_a_row_for_each_kernel():
     assert qgpu("bench", "--kernel", "nothing")[0] == 2
 
 
+def test_devices_that_are_not_there():
+    from qgpu.engines.protocol import EngineError
+    from qgpu.engines.transformers import _device
+
+    assert _device("cpu").type == "cpu"
+    for name in ("cuda:99", "abacus"):
+        with pytest.raises(EngineError, match=f"device '{name}': torch cannot use it here .*: choose another, or cpu"):
+            _device(name)
+    status_, _, error = qgpu("eval", "1 + 1", "--device", "cuda")
+    assert status_ == 2 and "the native engine runs on the CPU; transformers takes a device" in error
+
+
 # ---- doctor
 
 

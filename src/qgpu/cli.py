@@ -56,6 +56,9 @@ class Dtype(StrEnum):
 
 Engine = Annotated[EngineName, typer.Option(help="What evaluates the weights; the interpreter has none.")]
 Type = Annotated[Dtype | None, typer.Option(help="Type of the activations; each engine has its usual one.")]
+Place = Annotated[
+    str | None, typer.Option("--device", help="What torch runs the transformers engine on: cpu, cuda, mps.")
+]
 Check = Annotated[bool, typer.Option("--check", help="Compare every token and the memory with the interpreter.")]
 MaxTokens = Annotated[int, typer.Option(min=1, help="How many tokens a launch may write.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -76,6 +79,7 @@ def eval(
     expression: Annotated[str, typer.Argument(help='Integers, vectors and matrices with + - * @: "[1, 2] @ [3, 4]".')],
     engine: Engine = EngineName.native,
     dtype: Type = None,
+    device: Place = None,
     check: Check = False,
     max_tokens: MaxTokens = 1_000_000,
     json: Json = False,
@@ -83,7 +87,8 @@ def eval(
     """Evaluate an expression: every operation is a kernel that the model runs."""
     from qgpu import cli_run
 
-    cli_run.evaluate(expression, cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json))
+    options = cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json, device=device)
+    cli_run.evaluate(expression, options)
 
 
 @app.command(context_settings=NUMBERS)
@@ -105,6 +110,7 @@ def run(
     seed: Seed = 0,
     engine: Engine = EngineName.native,
     dtype: Type = None,
+    device: Place = None,
     check: Check = False,
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Look for uninitialised reads, races, and barriers with missing threads.")
@@ -125,7 +131,7 @@ def run(
     """
     from qgpu import cli_run
 
-    options = cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json, sanitize)
+    options = cli_run.Options(engine.value, dtype and dtype.value, check, max_tokens, json, sanitize, device)
     if activity and record is None:
         raise typer.BadParameter("it needs --record FILE, where to", param_hint="--activity")
     cli_run.run(
@@ -205,6 +211,7 @@ def bench(
     kernel: Annotated[list[str] | None, typer.Option(help="Only this stock kernel; may be repeated.")] = None,
     engine: Engine = EngineName.native,
     dtype: Type = None,
+    device: Place = None,
     seed: Seed = 0,
     check: Check = False,
     json: Json = False,
@@ -212,7 +219,7 @@ def bench(
     """Run the stock kernels, and say how many tokens they take and how quick they are written."""
     from qgpu import cli_bench
 
-    cli_bench.bench(kernel or [], engine.value, dtype and dtype.value, seed, check, json)
+    cli_bench.bench(kernel or [], engine.value, dtype and dtype.value, device, seed, check, json)
 
 
 @app.command()

@@ -26,14 +26,17 @@ ROWS: Mapping[str, tuple[Any, Any, Callable[[Numbers], tuple[Any, ...]]]] = {
 }
 
 
-def bench(names: Sequence[str], engine: str, dtype: str | None, seed: int, check: bool, as_json: bool) -> None:
-    """A row for each kernel: tokens of the launch, its time, and lane instructions a second."""
+def bench(
+    names: Sequence[str], engine: str, dtype: str | None, on: str | None, seed: int, check: bool, as_json: bool
+) -> None:
+    """A row for each kernel: tokens of the launch, its time, and lane instructions a second. on: the device of the
+    transformers engine."""
     if unknown := [name for name in names if name not in ROWS]:
         raise QgpuError(f"no such row: {', '.join(unknown)}; there are: {', '.join(ROWS)}")
     found: list[dict[str, Any]] = []
     started = time.perf_counter()
     with Progress() as progress:
-        device = Device(engine, dtype, progress.say, progress.count)
+        device = Device(engine, dtype, progress.say, progress.count, device=on)
         opened = time.perf_counter() - started
         try:
             for name in names or ROWS:
@@ -48,8 +51,8 @@ def bench(names: Sequence[str], engine: str, dtype: str | None, seed: int, check
         finally:
             progress.end()
             if as_json:
-                document = {"engine": engine, "dtype": dtype, "seed": seed, "open_seconds": opened, "rows": found}
-                print(json.dumps(document))
+                facts = {"engine": engine, "dtype": dtype, "device": on, "seed": seed, "open_seconds": opened}
+                print(json.dumps({**facts, "rows": found}))
     if not as_json:
         typer.echo(f"the {engine} engine was ready after {opened:.2f} s; the times hold the prompt as well")
 

@@ -52,12 +52,13 @@ class Options:
     max_tokens: int
     json: bool
     sanitize: bool = False
+    device: str | None = None
 
 
 def evaluate(text: str, options: Options) -> None:
     """``qgpu eval``: print the value of an expression."""
     with Progress() as progress:
-        device = Device(options.engine, options.dtype, progress.say, progress.count)
+        device = Device(options.engine, options.dtype, progress.say, progress.count, device=options.device)
         calculator = Calculator(device, options.max_tokens, options.check)
         try:
             value = calculator.evaluate(text)
@@ -96,7 +97,9 @@ def run(
     labelled = zip(code.parameters, names, strict=True)
     code = replace(code, parameters=tuple(replace(parameter, name=name) for parameter, name in labelled))
     with Progress() as progress:
-        device = Device(options.engine, options.dtype, progress.say, progress.count, lambda text: None)
+        device = Device(
+            options.engine, options.dtype, progress.say, progress.count, lambda text: None, device=options.device
+        )
         values = _place(device, code.parameters, typed, seed)
         try:
             launch = Kernel(device, code)[(*sizes, shared)](

@@ -274,6 +274,9 @@ def test_engines_and_types_that_are_not_there():
         Device("interpreter", "float32")
     with pytest.raises(LaunchError, match="dtype 'float16': the native engine has the types bfloat16, float32"):
         Device("native", "float16")
+    with pytest.raises(LaunchError, match="device 'cuda': the interpreter engine runs on the CPU; transformers takes"):
+        Device("interpreter", device="cuda")
+    assert Device("interpreter", device="cpu").engine == "interpreter"
 
 
 def test_a_block_that_the_circuits_lack_is_refused_before_the_launch():

@@ -34,7 +34,8 @@ class Device:
     engine: "native" (sparse, quick), "transformers" (dense, stock code) or "interpreter" (the specification; no
     weights). dtype: of the activations, "float32" or "bfloat16"; None for the engine's usual one. say: is told what
     takes time; progress: how many tokens of a launch have been written and which share of its CTAs is done. printed:
-    takes what kernels write with printf, once their launch has ended.
+    takes what kernels write with printf, once their launch has ended. device: what torch runs on, for the transformers
+    engine: "cpu" (the usual one), "cuda", "mps".
 
     A device may be used by several threads: its launches run one after the other, each with all its reading and
     writing of arrays, in the order in which they come; what threads do to one array between launches is for them to
@@ -48,9 +49,10 @@ class Device:
         say: Say = lambda text: None,
         progress: Progress = silent,
         printed: Say = lambda text: print(text, end=""),
+        device: str | None = None,
     ) -> None:
         self._lock = threading.RLock()
-        self._runner: Runner | None = open_runner(engine, dtype, say)
+        self._runner: Runner | None = open_runner(engine, dtype, say, device)
         self._progress, self._printed = progress, printed
         self.engine = engine
         self.allocator = Allocator()

@@ -81,8 +81,8 @@ def native(dtype: str, say: Say) -> Runner:
     return NetworkRunner("native", NativeEngine(network, dtype), network.states)
 
 
-def transformers(dtype: str, say: Say) -> Runner:
-    """Stock code over the dense bare checkpoint."""
+def transformers(dtype: str, say: Say, device: str) -> Runner:
+    """Stock code over the dense bare checkpoint. device: what torch runs on."""
     try:
         from qgpu.engines.transformers import TransformersEngine
     except ImportError as error:
@@ -91,4 +91,5 @@ def transformers(dtype: str, say: Say) -> Runner:
         ) from None
     network, _ = bare.bare(say)
     say("loading the dense checkpoint")
-    return NetworkRunner("transformers", TransformersEngine(bare.dense_checkpoint(dtype, say), dtype), network.states)
+    engine = TransformersEngine(bare.dense_checkpoint(dtype, say), dtype, device)
+    return NetworkRunner("transformers", engine, network.states)

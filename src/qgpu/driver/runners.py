@@ -92,23 +92,23 @@ def words_of(rows: dict[int, tuple[int, int]]) -> Array:
     return memory.reshape(-1)
 
 
-def _interpreter(dtype: str, say: Say) -> Runner:
+def _interpreter(dtype: str, say: Say, device: str) -> Runner:
     return InterpreterRunner()
 
 
-def _native(dtype: str, say: Say) -> Runner:
+def _native(dtype: str, say: Say, device: str) -> Runner:
     from qgpu.driver.network_runner import native
 
     return native(dtype, say)
 
 
-def _transformers(dtype: str, say: Say) -> Runner:
+def _transformers(dtype: str, say: Say, device: str) -> Runner:
     from qgpu.driver.network_runner import transformers
 
-    return transformers(dtype, say)
+    return transformers(dtype, say, device)
 
 
-ENGINES: dict[str, tuple[Callable[[str, Say], Runner], tuple[str, ...]]] = {
+ENGINES: dict[str, tuple[Callable[[str, Say, str], Runner], tuple[str, ...]]] = {
     "native": (_native, ("bfloat16", "float32")),
     "transformers": (_transformers, ("bfloat16", "float32")),
     "interpreter": (_interpreter, ()),
@@ -116,12 +116,17 @@ ENGINES: dict[str, tuple[Callable[[str, Say], Runner], tuple[str, ...]]] = {
 """Name -> (what opens it, the types of activations it can run with, its usual one first)."""
 
 
-def open_runner(engine: str, dtype: str | None, say: Say = lambda text: None) -> Runner:
-    """The runner of that name. LaunchError for a name or dtype there is not."""
+def open_runner(
+    engine: str, dtype: str | None, say: Say = lambda text: None, device: str | None = None
+) -> Runner:
+    """The runner of that name. device: what torch runs on, for the transformers engine. LaunchError for a name, dtype
+    or device there is not."""
     if engine not in ENGINES:
         raise LaunchError(f"there is no engine {engine!r}; there are: {', '.join(ENGINES)}")
     opener, dtypes = ENGINES[engine]
     if dtype is not None and dtype not in dtypes:
         known = f"has the types {', '.join(dtypes)}" if dtypes else "works on integers and has no dtype"
         raise LaunchError(f"dtype {dtype!r}: the {engine} engine {known}")
-    return opener(dtype or (dtypes or ("",))[0], say)
+    if device not in (None, "cpu") and engine != "transformers":
+        raise LaunchError(f"device {device!r}: the {engine} engine runs on the CPU; transformers takes a device")
+    return opener(dtype or (dtypes or ("",))[0], say, device or "cpu")

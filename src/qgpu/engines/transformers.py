@@ -25,9 +25,11 @@ LOGIT_BYTES = 64 << 20  # logits that stand in memory at a time
 
 
 class TransformersEngine:
-    """See ``protocol.Engine``. ``folder``: a checkpoint of the text model; ``dtype``: "bfloat16" or "float32"."""
+    """See ``protocol.Engine``. ``folder``: a checkpoint of the text model; ``dtype``: "bfloat16" or "float32";
+    ``device``: what torch runs on, "cpu", "cuda", "cuda:1" or "mps". EngineError where there is none of that."""
 
-    def __init__(self, folder: Path | str, dtype: str = "bfloat16") -> None:
+    def __init__(self, folder: Path | str, dtype: str = "bfloat16", device: str = "cpu") -> None:
+        self._device = _device(device)
         if not (Path(folder) / "config.json").is_file():
             raise EngineError(f"{folder}: no checkpoint there (config.json is missing); write one with export_dense")
         transformers_logging.set_verbosity_error()  # it warns of optional GPU kernels, at every load
@@ -36,7 +38,7 @@ class TransformersEngine:
             warnings.simplefilter("ignore")
             self.model = Qwen3_5ForCausalLM.from_pretrained(
                 str(folder), dtype=getattr(torch, dtype), local_files_only=True
-            ).eval()
+            ).eval().to(self._device)  # fmt: skip
         self.config = self.model.config
         self.reset()
 
@@ -52,7 +54,7 @@ class TransformersEngine:
     @torch.inference_mode()
     def _run(self, ids: Array) -> torch.Tensor:
         """Final hidden states [n, hidden] of up to CHUNK tokens."""
-        tokens = torch.from_numpy(ids.astype(np.int64))[None]
+        tokens = torch.from_numpy(ids.astype(np.int64))[None].to(self._device)
         out = self.model.model(input_ids=tokens, cache=self._cache, use_cache=True)
         self._cache = out.cache
         self._position += len(ids)
@@ -103,7 +105,7 @@ class TransformersEngine:
         states = self._cache.layers[layer].recurrent_states
         if self._position == 0 or states[0] is None:
             return np.zeros((self.config.linear_key_head_dim, self.config.linear_value_head_dim), np.float32)
-        return states[0][0, head].to(torch.float32).numpy().copy()
+        return states[0][0, head].to("cpu", torch.float32).numpy().copy()
 
     def snapshot(self) -> object:
         last = None if self._last is None else self._last.clone()
@@ -114,3 +116,14 @@ class TransformersEngine:
             raise EngineError("this is no snapshot of a transformers engine")
         saved: tuple[Any, int, torch.Tensor | None] = snapshot
         self._cache, self._position, self._last = copy.deepcopy(saved[0]), saved[1], saved[2]
+
+
+def _device(name: str) -> torch.device:
+    """The device of that name, if there is one here."""
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise EngineError(f"device {name!r}: torch cannot use it here ({reason}): choose another, or cpu") from None
+    return device
