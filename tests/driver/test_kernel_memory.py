@@ -37,6 +37,23 @@ def test_a_variable_has_its_own_bounds():
         device.kernel(source)[1, 1](2)
 
 
+def test_shared_variables_have_their_names_in_messages():
+    device = Device("interpreter")
+    source = """__global__ void k(int i) {
+      __shared__ int a[4], b[2];
+      extern __shared__ int more[];
+      volatile int* p = i < 100 ? a : i < 1000 ? b : more;
+      a[0] = b[0] = 1;
+      p[i % 100] = 2;
+    }"""
+    kernel = device.kernel(source)
+    kernel[1, 1](1, shared=8)
+    with pytest.raises(FaultError, match="is 1 bytes after the nearest allocation dynamic shared memory at 0x"):
+        kernel[1, 1](1002, shared=8)
+    with pytest.raises(FaultError, match=r"(?s)__shared__ write .* is 85 bytes after .* allocation a at 0x30\d\d of"):
+        kernel[1, 1](25)
+
+
 def test_local_arrays():
     source = """__global__ void k(int* out, int n) {
       int a[4];

@@ -105,7 +105,7 @@ def test_what_was_written_before_a_fault_can_be_read():
         (-4, "0xfffffffc is out of bounds\n    and is .* after .* out .*, beyond the memory's 16,384 bytes"),
         (82, r"0x0052 is misaligned\n    and is inside the allocation out \(5 x int32\) .*: out\[4\]\+2"),
         (12_284, r"0x2ffc is out of bounds\n    and is 12,201 bytes after the nearest .* 20 bytes: out\[3055\]"),
-        (12_288, "Invalid __shared__ read .*\n.*\n.*\n.*\n    and is byte 0 of shared memory, of which the kernel has"),
+        (12_288, "Invalid __shared__ read .*\n.*\n.*\n.*\n    and is in shared memory, of which the kernel has none"),
     ],
 )
 def test_addresses_are_explained(value, near):

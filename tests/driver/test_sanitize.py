@@ -95,7 +95,7 @@ def test_a_report_in_full():
         "k does what CUDA leaves undefined: 1 report\n"
         "Race reported between Write access by thread (1,0,0) at kernel k, block b0 in kernel.cu:3\n"
         "    and Read access by thread (0,0,0) at kernel k, block b2 in kernel.cu:4 (RAW hazard)\n"
-        "    Address 0x3004, shared[0x004], in CTA (0,0,0)\n"
+        "    Address 0x3004, byte 4 of s, in CTA (0,0,0)\n"
         "    (and 1 more like it)"
     )
 

@@ -173,8 +173,9 @@ class Device:
             places = _places(code, values, live)
             sources = {} if code.image is None else code.image.sources
             wanted = Request(
-                code.name, request, code.file, places, extra.printed, check, sanitize, extra.zeroed, sources
-            )
+                code.name, request, code.file, places, extra.printed, check, sanitize, extra.zeroed, sources,
+                extra.shared,
+            )  # fmt: skip
             return self._taking(live, lambda: execute(runner, wanted, max_tokens, self._progress))
 
     def resume(self, launch: Launch, *, max_tokens: int = DEFAULT_MAX_TOKENS, check: bool = False) -> Launch:

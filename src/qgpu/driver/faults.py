@@ -47,7 +47,8 @@ def fault_of(done: Launch, prompt: Sequence[int]) -> FaultError:
         f"{'the last to run was' if cause == 'deadlock' else 'by'} {who(thread, cta)}",
     ]
     if address is not None:
-        lines += [f"Address 0x{address:04x} is {cause.split(' ', 1)[1]}", f"and is {near(done.places, address)}"]
+        beside = near([*done.places, *done.shared], address)
+        lines += [f"Address 0x{address:04x} is {cause.split(' ', 1)[1]}", f"and is {beside}"]
     line = line_of(program, block)
     where = f"{done.file}:{line}" if line else done.file
     message = f"{where + ': ' if where else ''}FAULT in kernel {done.kernel}: {INDENT.join(lines)}"
@@ -80,6 +81,17 @@ def space_of(address: int, places: Sequence[trace.Place]) -> str:
     return "__local__" if inside is not None and inside.name.startswith(LOCAL) else "__global__"
 
 
+def name_of(address: int, places: Sequence[trace.Place]) -> str:
+    """A byte address as people know it: ``out[3]``, or ``byte 4 of s`` in shared memory."""
+    inside = next((place for place in places if place.address <= address < place.address + place.nbytes), None)
+    first_shared = tokens.SHARED_FIRST_ROW * tokens.ROW_BYTES
+    if inside is None:
+        return f"byte {address - first_shared:,} of shared memory" if address >= first_shared else "no array"
+    if address >= first_shared:
+        return f"byte {address - inside.address:,} of {inside.name}"
+    return inside.name_of(address)
+
+
 def site(program: Program, block: int) -> str:
     """``kernel dot, block b3``: a machine block, as ``qgpu asm`` and a trace number them."""
     return f"kernel {program.name}, block b{block}"
@@ -103,12 +115,13 @@ def near(places: Sequence[trace.Place], address: int) -> str:
     """Where an address lies beside the arrays: inside one, or how far from the nearest."""
     if address < FIRST_BYTE:
         return "near address 0: a null pointer, or an index from one"
-    beyond = f", beyond the memory's {tokens.MEMORY_BYTES:,} bytes" if address >= tokens.MEMORY_BYTES else ""
     first_shared = tokens.SHARED_FIRST_ROW * tokens.ROW_BYTES
-    if not beyond and address >= first_shared:
-        return f"byte {address - first_shared:,} of shared memory, of which the kernel has less"
+    in_shared = first_shared <= address < tokens.MEMORY_BYTES
+    places = [place for place in places if (place.address >= first_shared) == in_shared]
+    beyond = f", beyond the memory's {tokens.MEMORY_BYTES:,} bytes" if address >= tokens.MEMORY_BYTES else ""
     if not places:
-        return f"in memory without any array{beyond}"
+        what = "shared memory, of which the kernel has none" if in_shared else f"memory without any array{beyond}"
+        return f"in {what}"
 
     def distance(place: trace.Place) -> int:
         end = place.address + place.nbytes
@@ -118,9 +131,10 @@ def near(places: Sequence[trace.Place], address: int) -> str:
     index, rest = divmod(address - place.address, place.itemsize)
     flat = len(place.shape) <= 1
     element = f"{place.name}[{index}]" + (f"+{rest}" if rest else "") if flat else f"element {index} of {place.name}"
-    extent = f"{place.name} ({place.size} x {place.kind}) at 0x{place.address:04x} of size {place.nbytes:,} bytes"
+    kind = "" if in_shared else f" ({place.size} x {place.kind})"
+    extent = f"{place.name}{kind} at 0x{place.address:04x} of size {place.nbytes:,} bytes"
     if not distance(place):
-        return f"inside the allocation {extent}: {place.name_of(address)}"
+        return f"inside the allocation {extent}: {name_of(address, places)}"
     side = "before" if address < place.address else "after"
-    reach = f": {element}" if abs(index) < 2**16 and not beyond else beyond
+    reach = f": {element}" if abs(index) < 2**16 and not beyond and not in_shared else beyond
     return f"{distance(place):,} bytes {side} the nearest allocation {extent}{reach}"

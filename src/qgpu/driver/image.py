@@ -5,6 +5,7 @@ It comes from the compiler, or from a program file; then the compiler need not e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from qgpu.cuda.cache import content_key
 from qgpu.cuda.expand_printf import Format
 from qgpu.cuda.memory import ModuleVariable
+from qgpu.cuda.ptx import readable_name
 from qgpu.isa.program import Dim3, Program
 
 if TYPE_CHECKING:
@@ -39,8 +41,8 @@ class Image:
     """``program_for``: the program for a grid and a CTA size. ``module``: tells the file it is of from others; kernels
     of one share their variables. ``shared_bytes``: of __shared__ variables. ``zeroed``: (address, size) of shared
     memory that the kernel relies on to start as 0. ``sources``: texts by name, as far as they are at hand. ``sizes``:
-    which sizes of a launch the program may depend on, by whether they are 1: ``grid.x``, ``cta.y``, ... The rest is
-    as in `pipeline.CompiledKernel`."""
+    which sizes of a launch the program may depend on, by whether they are 1: ``grid.x``, ``cta.y``, ... ``shared``:
+    (name, address, size) of __shared__ variables. The rest is as in `pipeline.CompiledKernel`."""
 
     name: str
     program_for: Callable[[Dim3, Dim3], Program]
@@ -53,6 +55,7 @@ class Image:
     printf: Printed | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     sizes: tuple[str, ...] = ()
+    shared: tuple[tuple[str, int, int], ...] = ()
 
 
 _SIZES = {"ctaid": "grid", "nctaid": "grid", "tid": "cta", "ntid": "cta"}
@@ -84,4 +87,15 @@ def image_of(kernel: CompiledKernel) -> Image:
         None if kernel.printf is None else Printed(kernel.printf.buffer, kernel.printf.formats),
         dict(kernel.ptx.sources),
         tuple(sorted(named)),
+        tuple(
+            (variable_name(variable.name), addresses[variable.name], variable.size)
+            for variable in kernel.function.variables
+            if variable.space == "shared" and variable.size and variable.name in addresses and variable.name != TALLY
+        ),
     )
+
+
+def variable_name(mangled: str) -> str:
+    """What a variable is called in the source: ``_ZZ4racePiE1s``, a variable of a function, is ``s``."""
+    found = re.match(r"_ZL(\d+)", mangled) or re.match(r"_ZZ.*E(\d+)", mangled)
+    return mangled[found.end() : found.end() + int(found[1])] if found else readable_name(mangled)

@@ -19,6 +19,7 @@ from qgpu.cuda.ptx import readable_name
 from qgpu.driver.arrays import DeviceArray
 from qgpu.driver.image import Image
 from qgpu.driver.memory import Allocator
+from qgpu.driver.trace import Place
 from qgpu.errors import LaunchError
 
 Array = np.ndarray[Any, Any]
@@ -30,13 +31,14 @@ Reader = Callable[[Array], str]
 class KernelMemory:
     """What a launch adds. ``words``: parameter words (counted from the kernel's first) that hold addresses.
     ``arrays``: what must lie in memory. ``spans``: further bytes that may be touched, (address, size). ``zeroed``:
-    bytes of shared memory that the kernel relies on to start as 0."""
+    bytes of shared memory that the kernel relies on to start as 0. ``shared``: what lies there, for messages."""
 
     words: Mapping[int, int] = field(default_factory=dict)
     arrays: tuple[DeviceArray, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
     printed: Reader | None = None
     zeroed: tuple[tuple[int, int], ...] = ()
+    shared: tuple[Place, ...] = ()
 
 
 class Variables:
@@ -81,7 +83,7 @@ class Variables:
             buffer.fill(0)
             reader = _reader(kernel, buffer.address)
         spans = ((SHARED_FIRST, shared),) if shared else ()
-        return KernelMemory(words, tuple(arrays), spans, reader, kernel.zeroed)
+        return KernelMemory(words, tuple(arrays), spans, reader, kernel.zeroed, _shared(kernel, dynamic_shared))
 
     def _array(self, file: str, variable: ModuleVariable) -> DeviceArray:
         key = file, variable.name
@@ -99,6 +101,14 @@ class Variables:
             address = self.arrays[file, reference.variable].address + reference.addend
             data[reference.offset : reference.offset + reference.width] = address.to_bytes(reference.width, "little")
         array.fill(np.frombuffer(bytes(data), array.dtype))
+
+
+def _shared(kernel: Image, dynamic: int) -> tuple[Place, ...]:
+    """The variables in shared memory, for messages."""
+    named = [*kernel.shared]
+    if dynamic:
+        named.append(("dynamic shared memory", SHARED_FIRST + kernel.shared_bytes, dynamic))
+    return tuple(Place(name, at, (size,), itemsize=1, kind="bytes") for name, at, size in named)
 
 
 def _reader(kernel: Image, address: int) -> Reader:

@@ -52,6 +52,7 @@ class Launch:
     ``paused``: after the limit, where the runner stood, so that the launch can go on. ``reader``: finds in the memory
     what printf wrote. ``reports``: what a sanitized launch did that CUDA leaves undefined.
     ``interrupted``: by Ctrl-C. ``sources``: texts of the kernel's source files by their names.
+    ``shared``: the variables in shared memory.
     """
 
     kernel: str
@@ -67,6 +68,7 @@ class Launch:
     reports: tuple[Report, ...] = ()
     interrupted: bool = False
     sources: Mapping[str, str] = field(default_factory=dict)
+    shared: Sequence[trace.Place] = ()
 
     @property
     def printed(self) -> str:
@@ -113,7 +115,7 @@ class Request:
     """What to run, and how messages call it. ``launch``: for the machine. ``file``: the kernel's source. ``reader``: as
     in `Launch`. ``check``: replay it on the interpreter and compare. ``sanitize``: replay it and look for what CUDA
     leaves undefined; ``zeroed`` is shared memory, (address, size), that may be read before it is written. ``sources``:
-    texts of source files by name."""
+    texts of source files by name. ``shared``: the variables in shared memory, for messages."""
 
     kernel: str
     launch: program.Launch
@@ -124,6 +126,7 @@ class Request:
     sanitize: bool = False
     zeroed: Sequence[tuple[int, int]] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    shared: Sequence[trace.Place] = ()
 
 
 def execute(
@@ -156,8 +159,9 @@ def resume(
         raise LaunchError(f"the launch of {launch.kernel} ended with {launch.ended}: there is nothing to go on with")
     runner.restore(launch.paused)
     request = Request(
-        launch.kernel, launch.request, launch.file, launch.places, launch.reader, check, sources=launch.sources
-    )
+        launch.kernel, launch.request, launch.file, launch.places, launch.reader, check, sources=launch.sources,
+        shared=launch.shared,
+    )  # fmt: skip
     written = _write(runner, request, launch.tokens, max_tokens, progress)
     return _finish(runner, request, program.prompt(launch.request), written)
 
@@ -179,7 +183,8 @@ def _finish(runner: Runner, request: Request, prompt: Sequence[int], written: Se
         compare(done, prompt)
         done = replace(done, checked=True)
     if request.sanitize:
-        reports = sanitized(request.launch, prompt, done.tokens, request.places, request.file, request.zeroed)
+        places = [*request.places, *request.shared]
+        reports = sanitized(request.launch, prompt, done.tokens, places, request.file, request.zeroed)
         done = replace(done, reports=reports)
     if done.ended == "FAULT":
         raise fault_of(done, prompt)
@@ -208,6 +213,7 @@ def _launch(request: Request, written: Sequence[int], memory: Array, interrupted
         reader=request.reader,
         interrupted=interrupted,
         sources=request.sources,
+        shared=request.shared,
     )
 
 

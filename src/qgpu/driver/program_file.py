@@ -116,6 +116,7 @@ def _document(entry: Entry) -> dict[str, Any]:
         "programs": _programs(entry.programs),
         "sources": dict(image.sources),
         "sizes": list(image.sizes),
+        "shared": [list(one) for one in image.shared],
         "module": image.module,
         "shared_bytes": image.shared_bytes,
         "dynamic_shared": image.dynamic_shared,
@@ -216,6 +217,8 @@ def _entry(document: Mapping[str, Any]) -> Entry:
         _as(bool, document["dynamic_shared"]), zeroed, variables, local, printf,
         {_as(str, name): _as(str, text) for name, text in document["sources"].items()},
         tuple(_as(str, name) for name in document["sizes"]),
+        tuple((_as(str, one), _within(at, tokens.MEMORY_BYTES), _within(size, SHARED_BYTES))
+              for one, at, size in document["shared"]),
     )  # fmt: skip
     return Entry(name, _as(str, document["source"]), parameters, programs, image)
 

@@ -242,7 +242,7 @@ class _Watcher:
         return f"at {faults.site(self.launch.program, block)}{where}"
 
     def _name(self, address: int) -> str:
-        return trace.Reader(self.launch, self.places).name_of(address)
+        return faults.name_of(address, self.places)
 
 
 def _friendly(access: _Access, other: _Access) -> bool:
