@@ -265,6 +265,16 @@ def test_arrays_of_every_type(write):
     assert ok("run", path, "--block", 2, "[1, 2]", "zeros:2").startswith("o = [False, True]\n")
 
 
+def test_structs_are_given_as_arrays_or_files(write, tmp_path):
+    source = "struct P { signed char a; int b; };\n"
+    source += "__global__ void k(int* o, P p, int2 q) { *o = p.a * p.b + q.x - q.y; }"
+    path = write("struct.cu", source)
+    np.save(tmp_path / "p.npy", np.array((-3, 5), np.dtype([("a", "i1"), ("b", "i4")], align=True)))
+    assert ok("run", path, "zeros:1", f"@{tmp_path / 'p.npy'}", "[100, 1]").startswith("o = [84]\n")
+    assert "P p: a struct of 8 bytes is expected, int given" in refused("run", path, "zeros:1", "5", "[1, 2]")
+    assert "12 bytes are given (int32), 8 are expected" in refused("run", path, "zeros:1", "[1, 2, 3]", "[1, 2]")
+
+
 def test_a_file_with_several_kernels_needs_a_name(write):
     path = write("many.cu", MANY)
     message = refused("run", path, "zeros:1")

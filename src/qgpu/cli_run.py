@@ -14,7 +14,7 @@ import typer
 
 from qgpu.cli_arguments import Typed, host_value, read
 from qgpu.cli_terminal import Progress
-from qgpu.driver.arguments import order
+from qgpu.driver.arguments import Argument, is_struct, order
 from qgpu.driver.arrays import DeviceArray
 from qgpu.driver.calculator import Calculator, show
 from qgpu.driver.code import Code, code_of_file
@@ -174,15 +174,16 @@ def _in_order(code: Code, typed: Sequence[Typed]) -> list[Typed]:
 
 def _place(
     device: Device, parameters: Sequence[Parameter], typed: Sequence[Typed], seed: int
-) -> list[int | DeviceArray]:
+) -> list[Argument]:
     """The arguments on the device. LaunchError lists every one that is no array of integers, or does not fit."""
-    found: list[int | DeviceArray] = []
+    found: list[Argument] = []
     faults: list[str] = []
     random = np.random.default_rng(seed)
     for parameter, one in zip(parameters, typed, strict=True):
         try:
             value = host_value(one, parameter, random)
-            found.append(device.array(value, name=parameter.name) if isinstance(value, np.ndarray) else value)
+            lies = isinstance(value, np.ndarray) and not is_struct(parameter)
+            found.append(device.array(value, name=parameter.name) if lies else value)
         except LaunchError as error:
             faults.append(str(error))
     if faults:
@@ -209,7 +210,7 @@ def _numbers(launches: Sequence[Launch]) -> dict[str, Any]:
 
 
 def _document(
-    launch: Launch, parameters: Sequence[Parameter], values: Sequence[int | DeviceArray], trace: bool
+    launch: Launch, parameters: Sequence[Parameter], values: Sequence[Argument], trace: bool
 ) -> dict[str, Any]:
     """What ``qgpu run --json`` prints: every array by its parameter's name, and the launch's numbers."""
     arrays = {
@@ -230,7 +231,7 @@ def _document(
 
 
 def _report_interrupted(
-    launch: Launch, parameters: Sequence[Parameter], values: Sequence[int | DeviceArray], trace: bool, options: Options
+    launch: Launch, parameters: Sequence[Parameter], values: Sequence[Argument], trace: bool, options: Options
 ) -> None:
     """What had been done when Ctrl-C came."""
     if options.json:
@@ -243,7 +244,7 @@ def _report_interrupted(
     sys.stdout.flush()
 
 
-def _print_arrays(parameters: Sequence[Parameter], values: Sequence[int | DeviceArray]) -> None:
+def _print_arrays(parameters: Sequence[Parameter], values: Sequence[Argument]) -> None:
     for parameter, value in zip(parameters, values, strict=True):
         if isinstance(value, DeviceArray) and not parameter.const:
             print(f"{parameter.name} = {show(value.numpy())}")
@@ -252,7 +253,7 @@ def _print_arrays(parameters: Sequence[Parameter], values: Sequence[int | Device
 def _report_stopped(
     error: StoppedError,
     parameters: Sequence[Parameter],
-    values: Sequence[int | DeviceArray],
+    values: Sequence[Argument],
     trace: bool,
     options: Options,
 ) -> None:

@@ -175,7 +175,7 @@ def test_structs_by_value():
         ("_Z1k4Pair", 12, np.zeros((), [("a", "i1"), ("b", "i4")]), "does not lie where C puts it: .* align=True"),
         ("_Z1k4Pair", 4, np.zeros((), [("a", "f4")]), "its field a is float32, no integer"),
         ("_Z1k4Pair", 12, np.zeros(3, np.float32), "a struct is made of integers"),
-        ("_Z1k4Pair", 12, 5, "a struct of 12 bytes is expected, int given: .*structured dtype"),
+        ("_Z1k4Pair", 12, 5, "a struct of 12 bytes is expected, int given: give its members"),
         ("_Z1kx", 8, np.zeros((), [("a", "i8")]), "a number is expected, a struct is given"),
         ("_Z1kPi", 4, np.zeros((), [("a", "i4")]), "an array is expected, a struct is given"),
     ],

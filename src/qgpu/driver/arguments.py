@@ -77,17 +77,17 @@ def _number(parameter: Parameter, value: Argument, live: Sequence[DeviceArray]) 
     """An argument as the integer whose low bytes are passed."""
     if isinstance(value, DeviceArray):
         return _address(parameter, value, live)
-    if isinstance(value, np.void) or isinstance(value, np.ndarray) and (not value.ndim or _is_struct(parameter)):
+    if isinstance(value, np.void) or isinstance(value, np.ndarray) and (not value.ndim or is_struct(parameter)):
         if value.dtype.names is not None or value.ndim:
             return _struct(parameter, np.asarray(value))
     elif isinstance(value, np.ndarray):
         raise LaunchError("an array of the host's: put it on the device first, with device.array(...)")
     if parameter.pointer:
         raise LaunchError(f"an array is expected, {type(value).__name__} given")
-    if _is_struct(parameter):
+    if is_struct(parameter):
         raise LaunchError(
-            f"a struct of {parameter.size} bytes is expected, {type(value).__name__} given: pass a numpy scalar of a "
-            "structured dtype, np.array((1, 2), dtype)[()]"
+            f"a struct of {parameter.size} bytes is expected, {type(value).__name__} given: give its members as a "
+            "structured value of numpy's (in Python, or in a .npy file), or as an array of integers of the same size"
         )
     try:
         number = int(value) if isinstance(value, np.bool_) else operator.index(value)
@@ -102,7 +102,7 @@ def _number(parameter: Parameter, value: Argument, live: Sequence[DeviceArray]) 
     return number
 
 
-def _is_struct(parameter: Parameter) -> bool:
+def is_struct(parameter: Parameter) -> bool:
     """Whether a struct is passed by value, as far as that is known."""
     if parameter.pointer or parameter.element is not None:
         return False
