@@ -175,6 +175,20 @@ def test_a_changed_weight_changes_tokens(dtype: str, name: str, row: int, col: i
     assert engine.check(TRACE[2:]) is not None
 
 
+def test_what_is_kept_of_keys_may_be_forgotten_at_any_time() -> None:
+    """Selections are kept by the levels that decide them. Where their room ends all are forgotten, and nothing else
+    changes."""
+    engine = NativeEngine(cast(accumulator(4), Options(heads=3)))
+    assert engine._screen.masks.settled.any()
+    tokens = np.random.default_rng(6).integers(0, AccumulatorIds(4).vocabulary, 400).tolist()
+    answers = []
+    for first in range(0, 400, 50):
+        answers += engine.feed(tokens[first : first + 50], argmax=True) or []
+        assert engine._memory.pool_used[0] > 0 and engine._memory.memo[:, 3].any()
+        engine._memory.pool_used[0] = len(engine._memory.pool_row) - first // 50
+    assert answers == accumulator_reference(tokens, 4)
+
+
 def test_the_head_without_a_table_is_computed_row_by_row() -> None:
     network = fibonacci(signed=False)
     odd = network.head.codes.copy()

@@ -15,11 +15,13 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from qgpu.engines.native_argmax import argmax
 from qgpu.engines.native_math import F32, compiled, mlp_value, rounded
 from qgpu.engines.native_memory import BASELINE, EXPLICIT, PARTS, mixer, row_sum
 from qgpu.engines.native_plan import FLUSH, Plan
-from qgpu.engines.native_screen import SILENT, Screen
-from qgpu.engines.native_units import Units
+from qgpu.engines.native_recall import MEMO, MEMO_WORDS, POOL
+from qgpu.engines.native_screen import DE_BRUIJN, Screen
+from qgpu.engines.native_units import SILENT, Units
 from qgpu.engines.protocol import Array
 
 MAX_SAMPLES, SAMPLE_EVERY = 256, 13  # tokens at which it is counted which signals are on
@@ -36,6 +38,7 @@ class Memory(NamedTuple):
     y_flag: Array
     odd_list: Array  # dims that may hold neither 0 nor 1, anchors apart
     odd_flag: Array
+    on: Array  # uint64 [L / 64]: dims that are not zero
     normed: Array  # float32 [L]
     ring: Array  # float32 [layers, 4, L], mixer inputs of the last tokens
     ring_kind: Array  # int64 [layers, 4]
@@ -56,6 +59,11 @@ class Memory(NamedTuple):
     scaled: Array  # float64 [J], scratch of the head
     energy: Array  # float64 [1], sum of the squared residual
     count: Array  # int64 [4]
+    recent: Array  # uint64 [2C, MEMO_WORDS]: a part's entry as last used
+    memo: Array  # uint64 [MEMO, MEMO_WORDS]
+    pool_row: Array  # uint8 [POOL]
+    pool_value: Array  # float32 [POOL]
+    pool_used: Array  # int64 [1]
     activity: Array  # float32 [2 * layers * L]: at how many sampled tokens a dim was on
     changed: Array  # int64 [2 * layers]: how many dims each stage changed at the last token, noise apart
 
@@ -66,12 +74,15 @@ def make_memory(p: Plan, u: Units, k: Screen) -> Memory:
     f32, i32, i64, u8 = np.float32, np.int32, np.int64, np.uint8
     return Memory(
         np.zeros(live, f32), np.zeros(live, f32), np.zeros(live, i32), np.zeros(live, u8), np.zeros(live, i32),
-        np.zeros(live, u8), np.zeros(live, f32), np.zeros((p.layers, 4, live), f32), np.zeros((p.layers, 4), i64),
+        np.zeros(live, u8), np.zeros(live // 64 + 1, np.uint64), np.zeros(live, f32),
+        np.zeros((p.layers, 4, live), f32), np.zeros((p.layers, 4), i64),
         np.zeros((p.layers, 4), f32), np.zeros((cells, PARTS, PARTS), f32), np.zeros((cells, PARTS), u8),
         np.zeros(cells, u8), np.zeros(PARTS, i64), np.zeros(PARTS, f32), np.zeros(PARTS, f32), np.zeros(PARTS, f32),
         np.zeros(PARTS, i64), np.zeros(PARTS, f32), np.zeros(2, np.uint64), np.zeros(max(1, terms), f32),
         np.zeros(units, i32),
         np.zeros(units, i64), np.zeros(len(p.head.dims), np.float64), np.zeros(1, np.float64), np.zeros(4, i64),
+        np.zeros((2 * cells, MEMO_WORDS), np.uint64), np.zeros((MEMO, MEMO_WORDS), np.uint64),
+        np.zeros(POOL, u8), np.zeros(POOL, f32), np.zeros(1, i64),
         np.zeros(2 * p.layers * live, f32), np.zeros(2 * p.layers, i64),
     )  # fmt: skip
 
@@ -84,12 +95,16 @@ def embed(p, m, token, slack):  # type: ignore[no-untyped-def]
     x[:] = 0
     for n in range(m.count[IRREGULAR]):
         odd_flag[odd_list[n]] = 0
+    on = m.on
+    on[:] = 0
     odd = 0
     energy = np.float64(0)
     for j in range(len(dims)):
         dim = dims[j]
         v = values[j, codes[token, j]]
         x[dim] = v
+        if v != 0:
+            on[dim >> 6] |= np.uint64(1) << np.uint64(dim & 63)
         energy += np.float64(v) * v
         if base[dim] == 0 and abs(v) > slack and abs(v - F32(1)) > slack:
             odd_flag[dim] = 1
@@ -140,11 +155,13 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
     anchored = embed(p, m, token, slack) and screening
     # every array is taken out of its tuple once a token: inside the loops that would cost more than the arithmetic
     x, y, y_list, y_flag, odd_list, odd_flag = m.x, m.y, m.y_list, m.y_flag, m.odd_list, m.odd_flag
-    stage_ptr, watch_dim, watch_ptr, watch_item = k.stage_ptr, k.watch_dim, k.watch_ptr, k.watch_item
+    watch_mask, watch_ptr, watch_item, on = k.watch_mask, k.watch_ptr, k.watch_item, m.on
+    bit_number = k.bit_number
     full_ptr, full_item, always_ptr, always_item = k.full_ptr, k.full_item, k.always_ptr, k.always_item
     last_read = k.last_read
     rptr, rdim, rval, const = p.rows.rptr, p.rows.rdim, p.rows.rval, p.rows.const
     unit_rows, member_ptr, member, low, per_step = u.rows, u.member_ptr, u.member, u.low, u.per_step
+    floor = u.floor
     size, first, entry_ptr, entry_dim, entry_val = u.size, u.first, u.entry_ptr, u.entry_dim, u.entry_val
     down_ptr, down_dim, down_val, neuron_rows = p.down_ptr, p.down_dim, p.down_val, p.neuron_rows
     events, todo, stamp, cell_ptr, plain = m.events, m.todo, m.stamp, p.cell_ptr, p.plain
@@ -186,9 +203,16 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
         else:
             # what the screen cannot rule out
             count = 0
-            for w in range(stage_ptr[stage], stage_ptr[stage + 1]):
-                if abs(x[watch_dim[w]] - F32(1)) <= slack:
-                    for i in range(watch_ptr[w], watch_ptr[w + 1]):
+            for word in range(len(on)):
+                bits = on[word] & watch_mask[stage, word]
+                while bits != 0:
+                    lowest = bits & (~bits + np.uint64(1))
+                    bits ^= lowest
+                    dim = word * 64 + bit_number[(lowest * DE_BRUIJN) >> np.uint64(58)]
+                    if abs(x[dim] - F32(1)) > slack:
+                        continue
+                    key = stage * live + dim
+                    for i in range(watch_ptr[key], watch_ptr[key + 1]):
                         item = watch_item[i]
                         if is_mixer:
                             events[item >> 2] |= 1 << (item & 3)
@@ -245,6 +269,8 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
                         total += rval[e] * x[rdim[e]]
                     if size[unit]:
                         at = (total - low[unit]) * per_step[unit]
+                        if at < 0 and floor[unit]:
+                            at = F32(0)
                         entry = np.int64(at)
                         if entry == at and 0 <= entry and entry < size[unit]:
                             entry += first[unit]
@@ -287,6 +313,11 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
             y_flag[dim] = 0
             x[dim] = new
             changed[stage] += abs(new - old) > slack
+            bit = np.uint64(1) << np.uint64(dim & 63)
+            if new != 0:
+                on[dim >> 6] |= bit
+            else:
+                on[dim >> 6] &= ~bit
             energy += np.float64(new) * new - np.float64(old) * old
             if abs(new) > slack and abs(new - F32(1)) > slack and not odd_flag[dim] and last_read[dim] > stage:
                 odd_flag[dim] = 1
@@ -297,62 +328,11 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
     m.count[POSITION] += 1
 
 
-@compiled
-def logit(h, scaled, shift, token):  # type: ignore[no-untyped-def]
-    total = shift
-    codes = h.codes
-    for j in range(codes.shape[1]):
-        total += np.float64(codes[token, j]) * scaled[j]
-    return total
-
-
-@compiled
-def argmax(p, m, bf):  # type: ignore[no-untyped-def]
-    """The id with the largest logit, the lowest of equal ones; logits are summed in float64."""
-    h = p.head
-    dims, mix, table, odd = h.dims, h.mix, h.table, h.odd
-    scales, offsets, norms = h.scales, h.offsets, p.norms
-    inverse = F32(F32(1) / F32(sqrt(F32(m.energy[0] / p.hidden) + F32(p.eps))))
-    scaled = m.scaled
-    shift = np.float64(0)
-    for j in range(len(dims)):
-        v = np.float64(rounded(m.x[dims[j]] * inverse * norms[2 * p.layers, dims[j]], bf))
-        scaled[j] = v * scales[j]
-        shift += v * offsets[j]
-    width = len(mix)
-    if width:
-        pattern = 0
-        clear = True
-        for b in range(width):
-            total = np.float64(0)
-            for j in range(len(dims)):
-                total += mix[b, j] * scaled[j]
-            if total > 0:
-                pattern |= 1 << b
-            elif total == 0:
-                clear = False
-        best = table[pattern]
-        if clear and best >= 0:
-            if len(odd):
-                top = logit(h, scaled, shift, best)
-                for n in range(len(odd)):
-                    value = logit(h, scaled, shift, odd[n])
-                    if value > top or (value == top and odd[n] < best):
-                        best, top = odd[n], value
-            return np.int64(best)
-    best, top = 0, logit(h, scaled, shift, 0)
-    for token in range(1, len(h.codes)):
-        value = logit(h, scaled, shift, token)
-        if value > top:
-            best, top = token, value
-    return np.int64(best)
-
-
 def _sources() -> str:
     """A hash over the compiled modules. Numba's cache looks at the file of ``run`` alone, and at what ``run`` closes
     over."""
     digest = hashlib.sha256()
-    for name in ("native_math", "native_memory", "native_kernel"):
+    for name in ("native_math", "native_argmax", "native_recall", "native_memory", "native_kernel"):
         digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
     return digest.hexdigest()
 

@@ -16,6 +16,7 @@ from qgpu.engines.native_plan import PARTS, Plan, pointers
 from qgpu.engines.protocol import Array
 
 ORDINARY = -1e9
+MOST_TERMS = 24  # of a part whose levels fit three words, eight bits each
 NO_KEY = -50.0  # SiLU below this is 1e-20 of a key entry and less
 
 
@@ -36,6 +37,7 @@ class Masks(NamedTuple):
     off: Array  # uint64 [uses, 2]: rows that are zero when the term is 0
     never: Array  # uint64 [2C, 2]
     live: Array  # uint8 [2C]: the part has rows at all
+    settled: Array  # uint8 [2C]: with whole inputs the levels of its terms decide its rows, to the bit
     slack: float  # of a term
 
 
@@ -54,12 +56,23 @@ def _terms(weights: Array) -> list[list[int]]:
     return list(groups.values())
 
 
+def _exact(values: Array) -> bool:
+    """Whether sums of the values, each times up to 128, are exact in float32 in any order."""
+    if not len(values):
+        return True
+    fraction, exponent = np.frexp(values.astype(np.float64))
+    whole = (np.abs(fraction) * 2.0**24).astype(np.int64)
+    unit = 2.0 ** (int(exponent.min()) - 24) * float(np.min(whole & -whole))
+    return bool(np.all(values % unit == 0) and np.abs(values).sum() * 128 <= unit * 2.0**24)
+
+
 def make_masks(p: Plan, slack: float) -> Masks:
     """``slack``: how far from 0 or 1 an input may be."""
     slack *= 4  # a term has several inputs
     numbers: dict[tuple[int, bytes, bytes], int] = {}
     layers, term_ptr, dims, ratios = [], [0], [], []
     ptr, used, on, off, never, live_parts, needed = [0], [], [], [], [], [], []
+    settled = []
     layer_of = np.repeat(np.arange(p.layers), np.diff(p.cell_ptr))
     rows = p.rows
     for part in range(2 * len(p.cell_rows)):
@@ -77,6 +90,7 @@ def make_masks(p: Plan, slack: float) -> Masks:
         const = rows.const[first : first + PARTS].astype(np.float64)
         zero = simple & ((tap == 0) | ((const == 0) & ~np.any(weights, axis=0)))
         terms = _terms(weights)
+        whole = len(terms) <= MOST_TERMS and not np.any(taps[:, :3]) and _exact(weights[weights != 0])
         columns = np.array([weights[group[0]] for group in terms]).reshape(len(terms), PARTS)
         gate = next((t for t, c in enumerate(columns) if np.all((c == c[0]) | zero)), None)
         highest = const + np.maximum(columns, 0).sum(0) + slack * np.abs(columns).sum(0)
@@ -99,6 +113,7 @@ def make_masks(p: Plan, slack: float) -> Masks:
             first_of = np.argmax(weights[group] != 0, axis=1)
             lead = weights[group[0], first_of[0]]
             ratio = (weights[group, first_of] / (lead if need == ORDINARY else abs(lead))).astype(np.float32)
+            whole = whole and bool(np.all(ratio == np.round(ratio)))
             number = numbers.setdefault((int(layer_of[cell]), live[group].tobytes(), ratio.tobytes()), len(numbers))
             used.append(number)
             if number == len(term_ptr) - 1:
@@ -107,9 +122,11 @@ def make_masks(p: Plan, slack: float) -> Masks:
                 term_ptr.append(len(dims))
                 layers.append(int(layer_of[cell]))
         ptr.append(len(off))
+        settled.append(whole)
     pack = lambda parts: np.array(parts, np.uint64).reshape(len(parts), 2)  # noqa: E731
     return Masks(
         pointers(np.array(layers, np.int64), p.layers), np.array(term_ptr, np.int32), np.array(dims, np.int32),
         np.array(ratios, np.float32), np.array(ptr, np.int32), np.array(used, np.int32),
-        np.array(needed, np.float32),        pack(on), pack(off), pack(never), np.array(live_parts, np.uint8), slack,
+        np.array(needed, np.float32),        pack(on), pack(off), pack(never), np.array(live_parts, np.uint8),
+        np.array(settled, np.uint8), slack,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from math import exp, sqrt
 import numpy as np
 
 from qgpu.engines.native_math import F32, compiled, rounded, sigmoid, silu, softplus
+from qgpu.engines.native_recall import recalled, remember
 
 PARTS = 128
 ORDINARY = F32(-1e9)
@@ -95,11 +96,17 @@ def normalised(where, what, count):  # type: ignore[no-untyped-def]
 
 @compiled
 def evaluate_terms(low, high, term_ptr, dim, ratio, x, level):  # type: ignore[no-untyped-def]
+    """Whether all their inputs are whole numbers and all levels fit eight bits."""
+    whole = True
     for t in range(low, high):
         v = F32(0)
         for e in range(term_ptr[t], term_ptr[t + 1]):
-            v += ratio[e] * x[dim[e]]
+            held = x[dim[e]]
+            whole = whole and held == F32(np.int32(held))
+            v += ratio[e] * held
         level[t] = v
+        whole = whole and abs(v) < F32(128)
+    return whole
 
 
 @compiled
@@ -150,17 +157,20 @@ def mixer(p, k, m, layer, screened, vector, kind, rho, slot, bf):  # type: ignor
     ring, ring_kind, ring_rho = m.ring[layer], m.ring_kind[layer], m.ring_rho[layer]
     cell_rows, conv, cell_decay, gated_norm = p.cell_rows, p.conv, p.cell_decay, p.gated_norm
     out_ptr, out_dim, out_val = p.out_ptr, p.out_dim, p.out_val
-    read_ptr, read_dim, read_gate = p.read_ptr, p.read_dim, p.read_gate
+    read_ptr, read_dim, read_gate, like = p.read_ptr, p.read_dim, p.read_gate, p.read_like
     steady = kind == BASELINE and rho == 1  # what the anchors give is just what the plan has
     values = k.values
     value_tap, value_dim, value_off, value_on = values.tap, values.dim, values.off, values.on
     masks = k.masks
     mask_ptr, term, need, on, off, never = masks.ptr, masks.term, masks.need, masks.on, masks.off, masks.never
-    level, slack = m.level, F32(masks.slack)
+    level, slack, recent, memo = m.level, F32(masks.slack), m.recent, m.memo
+    pool_row, pool_value, pool_used = m.pool_row, m.pool_value, m.pool_used
+    settled, whole = masks.settled, False
     if screened:
-        evaluate_terms(masks.layer_ptr[layer], masks.layer_ptr[layer + 1], masks.term_ptr, masks.dim, masks.ratio,
-        vector,
-                       level)  # fmt: skip
+        whole = evaluate_terms(
+            masks.layer_ptr[layer], masks.layer_ptr[layer + 1], masks.term_ptr, masks.dim, masks.ratio, vector, level
+        )
+        whole = whole and steady and bf
     events, all_state, all_used, where, what, held = m.events, m.state, m.used, m.where, m.what, m.held
     what_rest = m.rest
     value, every, maybe, y, y_flag, y_list = m.value, m.every, m.maybe, m.y, m.y_flag, m.y_list
@@ -180,16 +190,27 @@ def mixer(p, k, m, layer, screened, vector, kind, rho, slot, bf):  # type: ignor
                     if used[i]:
                         for j in range(PARTS):
                             state[i, j] *= keep
-        if happens & WRITE and (
-            not screened or selectable(2 * cell, mask_ptr, term, need, on, off, never, level, slack, maybe)
-        ):
-            b = row_sum(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 5], vector, kind, rho)
-            beta = rounded(sigmoid(rounded(b, bf)), bf)
-            count = listed(maybe[0], maybe[1], where) if beta > F32(NEGLIGIBLE) else 0
-            channels(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 1], conv[cell, 1], where, count, vector,
-                     kind, rho, ring, ring_kind, ring_rho, slot, bf, what)  # fmt: skip
-            count = normalised(where, what, count)
+        if happens & WRITE:
+            part = 2 * cell
+            known = whole and settled[part] != 0
+            if known and recalled(part, mask_ptr, term, level, recent, memo):
+                count, offset = np.int64(recent[part, 4]), np.int64(recent[part, 5])
+                for n in range(count):
+                    where[n], what[n] = pool_row[offset + n], pool_value[offset + n]
+            else:
+                count = np.int64(0)
+                if not screened or selectable(part, mask_ptr, term, need, on, off, never, level, slack, maybe):
+                    count = np.int64(listed(maybe[0], maybe[1], where))
+                channels(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 1], conv[cell, 1], where, count,
+                         vector, kind, rho, ring, ring_kind, ring_rho, slot, bf, what)  # fmt: skip
+                count = np.int64(normalised(where, what, count))
+                if known:
+                    remember(part, recent, memo, pool_row, pool_value, pool_used, where, what, count)
+            beta = F32(0)
             if count:
+                b = row_sum(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 5], vector, kind, rho)
+                beta = rounded(sigmoid(rounded(b, bf)), bf)
+            if beta > F32(NEGLIGIBLE):
                 held[:] = 0
                 for n in range(count):
                     if used[where[n]]:
@@ -223,13 +244,22 @@ def mixer(p, k, m, layer, screened, vector, kind, rho, slot, bf):  # type: ignor
                     used[where[n]] = 1
                     for j in range(PARTS):
                         state[where[n], j] += what[n] * held[j]
-        if happens & READ and (
-            not screened or selectable(2 * cell + 1, mask_ptr, term, need, on, off, never, level, slack, maybe)
-        ):
-            count = listed(maybe[0], maybe[1], where)
-            channels(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 0], conv[cell, 0], where, count, vector,
-                     kind, rho, ring, ring_kind, ring_rho, slot, bf, what)  # fmt: skip
-            count = normalised(where, what, count)
+        if happens & READ:
+            part = 2 * cell + 1
+            known = whole and settled[part] != 0
+            if known and recalled(part, mask_ptr, term, level, recent, memo):
+                count, offset = np.int64(recent[part, 4]), np.int64(recent[part, 5])
+                for n in range(count):
+                    where[n], what[n] = pool_row[offset + n], pool_value[offset + n]
+            else:
+                count = np.int64(0)
+                if not screened or selectable(part, mask_ptr, term, need, on, off, never, level, slack, maybe):
+                    count = np.int64(listed(maybe[0], maybe[1], where))
+                channels(rptr, rdim, rval, const, aptr, adim, aval, cell_rows[cell, 0], conv[cell, 0], where, count,
+                         vector, kind, rho, ring, ring_kind, ring_rho, slot, bf, what)  # fmt: skip
+                count = np.int64(normalised(where, what, count))
+                if known:
+                    remember(part, recent, memo, pool_row, pool_value, pool_used, where, what, count)
             some = False
             held[:] = 0
             for n in range(count):
@@ -240,6 +270,7 @@ def mixer(p, k, m, layer, screened, vector, kind, rho, slot, bf):  # type: ignor
                         held[j] += q * state[where[n], j]
             if some:
                 scale = F32(F32(1) / F32(sqrt(mean_square(held, bf) + F32(p.eps))))
+                at_gate, own_gate = np.int32(-1), F32(0)
                 last_held, last_gate, last_norm, read = F32(0), F32(0), F32(0), F32(0)
                 for c in range(read_ptr[cell], read_ptr[cell + 1]):
                     j = read_dim[c]
@@ -247,9 +278,12 @@ def mixer(p, k, m, layer, screened, vector, kind, rho, slot, bf):  # type: ignor
                         continue
                     gate = read_gate[c]
                     if gate != gate or not steady:
-                        row = cell_rows[cell, 3] + j
-                        z = row_sum(rptr, rdim, rval, const, aptr, adim, aval, row, vector, kind, rho)
-                        gate = silu(rounded(z, bf))
+                        if like[c] != at_gate:
+                            at_gate = like[c]
+                            row = cell_rows[cell, 3] + j
+                            z = row_sum(rptr, rdim, rval, const, aptr, adim, aval, row, vector, kind, rho)
+                            own_gate = silu(rounded(z, bf))
+                        gate = own_gate
                     if gate == 0:
                         continue
                     # stored bits are all of one size, so most dims repeat the one before

@@ -71,6 +71,7 @@ class Plan(NamedTuple):
     read_ptr: Array  # int32 [C + 1], by cell: the value dims that out_proj reads
     read_dim: Array
     read_gate: Array  # float32: SiLU of that dim's z where it depends on the anchors alone, else NaN
+    read_like: Array  # int32: the first of the cell's reads with the same row of z
     neuron_ptr: Array  # int32 [layers + 1]
     neuron_rows: Array  # int32 [N, 2]: rows of gate and up
     down_ptr: Array  # int32 [N + 1], columns of down_proj
@@ -207,7 +208,7 @@ def make_plan(network: Network) -> Plan:
 
     out_ptr, out_dim, out_val = _columns(out, cell_ptr[-1] * PARTS)
     all_rows, cell_rows = rows.build(base), _stack(cells["rows"], (6,), np.int32)
-    read_ptr, read_dim, read_gate = _reads(all_rows, cell_rows, out_ptr)
+    read_ptr, read_dim, read_gate, read_like = _reads(all_rows, cell_rows, out_ptr)
     down_ptr, down_dim, down_val = _columns(down, neuron_ptr[-1])
     embedding = network.embedding
     codes = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.float32)
@@ -223,20 +224,28 @@ def make_plan(network: Network) -> Plan:
         cell_rows=cell_rows, cell_decay=_stack(cells["decay"], (2,), np.float32),
         conv=_stack(cells["conv"], (3, PARTS, 4), np.float32), gated_norm=_stack(cells["norm"], (PARTS,), np.float32),
         out_ptr=out_ptr, out_dim=out_dim, out_val=out_val, read_ptr=read_ptr, read_dim=read_dim, read_gate=read_gate,
+        read_like=read_like,
         neuron_ptr=np.array(neuron_ptr, np.int32), neuron_rows=np.concatenate([np.zeros((0, 2), np.int32), *neurons]),
         down_ptr=down_ptr, down_dim=down_dim, down_val=down_val,
         head=make_head(network.head, remap),
     )  # fmt: skip
 
 
-def _reads(rows: Rows, cell_rows: Array, out_ptr: Array) -> tuple[Array, Array, Array]:
-    """(read_ptr, read_dim, read_gate) of the plan."""
+def _reads(rows: Rows, cell_rows: Array, out_ptr: Array) -> tuple[Array, Array, Array, Array]:
+    """(read_ptr, read_dim, read_gate, read_like) of the plan."""
     column = np.flatnonzero(np.diff(out_ptr))
     cell, dim = column // PARTS, column % PARTS
     z_row = cell_rows[cell, 3] + dim
     z = rows.const[z_row].astype(np.float64)
     gate = np.where(rows.rptr[z_row] == rows.rptr[z_row + 1], z / (1 + np.exp(-np.clip(z, -700, 700))), np.nan)
-    return pointers(cell, len(cell_rows)), dim.astype(np.int32), gate.astype(np.float32)
+    first: dict[object, int] = {}
+    like = np.zeros(len(column), np.int32)
+    for read, row in enumerate(z_row.tolist()):
+        own, anchored = (slice(ptr[row], ptr[row + 1]) for ptr in (rows.rptr, rows.aptr))
+        key = (cell[read], rows.rdim[own].tobytes(), rows.rval[own].tobytes(),
+               rows.adim[anchored].tobytes(), rows.aval[anchored].tobytes())  # fmt: skip
+        like[read] = first.setdefault(key, read)
+    return pointers(cell, len(cell_rows)), dim.astype(np.int32), gate.astype(np.float32), like
 
 
 def _stack(parts: list[Array], size: tuple[int, ...], dtype: type) -> Array:

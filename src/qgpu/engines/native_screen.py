@@ -22,14 +22,14 @@ import numpy as np
 from qgpu.engines.native_masks import Masks, make_masks
 from qgpu.engines.native_math import F32
 from qgpu.engines.native_plan import PARTS, Plan, pointers
-from qgpu.engines.native_units import Units
+from qgpu.engines.native_units import SILENT, Units
 from qgpu.engines.native_values import Values, make_values
 from qgpu.engines.protocol import Array
 
-SILENT = -28.0  # SiLU below this is 2e-11; times a 1/64 it is less than what the residual keeps
 GRID = 32.0  # where all weights are multiples of it, gates between SILENT and 0 do not occur
 NO_WRITE = -50.0  # the sigmoid of this is 2e-22
 UNSEEN_DECAY = 2.0**-26  # exp(-this) is 1 in float32
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # all windows of six bits differ
 SLACK = (1 / 256, 0.0)  # by "bf16 activations"; there signals are exact
 
 
@@ -40,9 +40,9 @@ class Screen(NamedTuple):
     """
 
     slack: float
-    stage_ptr: Array  # by stage: which of the watched dims are its own
-    watch_dim: Array
-    watch_ptr: Array  # by watched dim
+    watch_mask: Array  # uint64 [stages, L / 64]: the dims that are watched at a stage
+    bit_number: Array  # int64 [64]: of a power of two times DE_BRUIJN, by its six highest bits
+    watch_ptr: Array  # int32 [stages * L + 1], by key
     watch_item: Array
     full_ptr: Array  # everything that reads the dim at all
     full_item: Array
@@ -263,10 +263,14 @@ def make_screen(p: Plan, u: Units, bf: bool, activity: Array | None = None) -> S
     always_ptr, always_item = _grouped(*(np.concatenate(x) for x in zip(*alone, strict=True)), stages)
     last_read = np.full(live, -1, np.int32)
     np.maximum.at(last_read, (full >> 24) % live, ((full >> 24) // live).astype(np.int32))
-    watched = np.flatnonzero(np.diff(watch_ptr))
+    watched = np.zeros((stages, live // 64 * 64 + 64), bool)
+    watched[:, :live] = (np.diff(watch_ptr) > 0).reshape(stages, live)
+    mask = np.packbits(watched, axis=1, bitorder="little").view(np.uint64)
+    bit_number = np.zeros(64, np.int64)
+    for bit in range(64):
+        bit_number[(int(DE_BRUIJN) << bit & 2**64 - 1) >> 58] = bit
     return Screen(
-        slack, pointers(watched // live, stages), (watched % live).astype(np.int32),
-        np.append(watch_ptr[watched], len(watch_item)).astype(np.int32), watch_item,
+        slack, mask, bit_number, watch_ptr, watch_item,
         full_ptr, full_item, last_read, always_ptr, always_item,
         masks, make_values(p, bf),
         pointers(past // live, p.layers), (past % live).astype(np.int32),

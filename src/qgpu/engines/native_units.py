@@ -18,6 +18,7 @@ from qgpu.engines.native_math import F32, mlp_value, rounded
 from qgpu.engines.native_plan import FLUSH, Plan, pointers
 from qgpu.engines.protocol import Array
 
+SILENT = -28.0  # SiLU below this is 2e-11; times a 1/64 it is less than what the residual keeps
 MAX_TABLE = 128
 STEP = 8.0  # gate weights that are no multiples of it have no table
 
@@ -34,6 +35,7 @@ class Units(NamedTuple):
     low: Array  # float32 [U]: the sum of entry 0
     per_step: Array  # float32 [U]: entries per unit of the sum
     size: Array  # int32 [U]: entries; 0 without a table
+    floor: Array  # uint8 [U]: at the lowest sum all its neurons are silent, and so they are below it
     first: Array  # int32 [U]
     entry_ptr: Array
     entry_dim: Array
@@ -159,6 +161,8 @@ def make_units(p: Plan, bf: bool) -> Units:
     first = np.concatenate([[0], np.cumsum(size)[:-1]]).astype(np.int32) if len(size) else np.zeros(0, np.int32)
     with np.errstate(divide="ignore"):
         per_step = np.where(size > 0, 1 / np.maximum(step, 1e-30), 0).astype(np.float32)
+    highest = np.maximum.reduceat(p.rows.const[gate[members]], group_ptr[:-1]) if len(size) else low
+    floor = (size > 0) & (low + highest <= SILENT)
     rest_layer = layer_of[rest_unit] if len(rest_unit) else np.zeros(0, np.int64)
     key = rest_layer.astype(np.int64) * len(p.dims) + rest_dim
     places, inverse = np.unique(key, return_inverse=True)
@@ -167,6 +171,7 @@ def make_units(p: Plan, bf: bool) -> Units:
     keep = np.abs(sums) >= FLUSH
     return Units(
         pointers(layer_of, p.layers), neuron.astype(np.int32), p.neuron_rows[neuron], group_ptr, members, low,
-        per_step, size, first, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), dims, values,
+        per_step, size, floor.astype(np.uint8), first, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+        dims, values,
         pointers(places[keep] // len(p.dims), p.layers), (places[keep] % len(p.dims)).astype(np.int32), sums[keep],
     )  # fmt: skip
