@@ -13,9 +13,9 @@ from random import Random
 
 import numpy as np
 import pytest
-from tests.conformance.refused import line, refused
 from tests.machine.random_launches import straight
 
+from qgpu.conformance import levels
 from qgpu.conformance.levels import difference, launch
 from qgpu.conformance.oracle import expected
 from qgpu.conformance.table import table
@@ -49,11 +49,9 @@ def dense(request: pytest.FixtureRequest) -> Iterator[TransformersEngine]:
     gc.collect()
 
 
-def check_in_prefill(dense: TransformersEngine, names: Iterable[str]) -> None:
+def check_in_prefill(dense: TransformersEngine, names: Iterable[str], compiler: str = "clang") -> None:
     for name in names:
-        if line("native", "clang", name) in refused():
-            continue
-        found, done = launch(TABLE[name], Device("interpreter"))
+        found, done = launch(TABLE[name], Device("interpreter"), compiler)
         assert difference(found, expected(TABLE[name])) == ""
         dense.reset()
         dense.feed(prompt(done.request))
@@ -67,6 +65,12 @@ def test_kernels_in_prefill(dense: TransformersEngine) -> None:
 @pytest.mark.full
 def test_all_kernels_in_prefill(dense: TransformersEngine) -> None:
     check_in_prefill(dense, [name for name in TABLE if name not in SAMPLE])
+
+
+@pytest.mark.full
+@pytest.mark.skipif(bool(levels.available("nvrtc")), reason="NVRTC is not installed")
+def test_all_kernels_of_nvrtc_in_prefill(dense: TransformersEngine) -> None:
+    check_in_prefill(dense, TABLE, "nvrtc")
 
 
 def test_kernels_decoded(dense: TransformersEngine) -> None:

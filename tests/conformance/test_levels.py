@@ -1,42 +1,34 @@
-"""Every row of the conformance table at every level but the dense one: it gives what the oracle says, or it stands in
-the list of what is refused."""
+"""Every row of the conformance table at every level but the dense one: it gives what the oracle says."""
 
 from __future__ import annotations
 
 import pytest
-from tests.conformance.refused import LEVELS, line, refused
 
 from qgpu.conformance import levels
-from qgpu.conformance.levels import Outcome, launch
+from qgpu.conformance.levels import launch
 from qgpu.conformance.oracle import expected
 from qgpu.conformance.table import table
 from qgpu.driver.device import Device
 
 TABLE = table()
 NAMES = [pytest.param(row.name, marks=pytest.mark.full if row.full else ()) for row in TABLE.values()]
+LEVELS = ("ir", "interpreter", "native")
 
 
-def misplaced(outcome: Outcome) -> str:
-    """What is wrong with an outcome, empty if nothing is."""
-    listed = line(outcome.level, outcome.compiler, outcome.kernel) in refused()
-    if outcome.ok and listed:
-        return f"{outcome.level}: works now: run python -m tests.conformance.refused"
-    if not outcome.ok and not (listed and outcome.status == "refused"):
-        return f"{outcome.level}: {outcome.status}: {outcome.message}"
-    return ""
+def faults(name: str, compiler: str) -> list[str]:
+    """Where a row's outcome is another than the oracle's, and what it is."""
+    outcomes = [levels.run(TABLE[name], level, compiler) for level in LEVELS]
+    return [f"{outcome.level}: {outcome.status}: {outcome.message}" for outcome in outcomes if not outcome.ok]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_row(name: str) -> None:
-    faults = [misplaced(levels.run(TABLE[name], level)) for level in LEVELS]
-    assert [fault for fault in faults if fault] == []
+    assert faults(name, "clang") == []
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", TABLE)
 def test_row_in_float32(name: str) -> None:
-    if line("native", "clang", name) in refused():
-        pytest.skip("refused")
     found, _ = launch(TABLE[name], _float32())
     assert levels.difference(found, expected(TABLE[name])) == ""
 
@@ -55,14 +47,7 @@ _kept: dict[str, Device] = {}
 @pytest.mark.parametrize("name", TABLE)
 def test_row_by_nvrtc(name: str) -> None:
     """The second compiler: what clang's PTX can, its PTX must."""
-    for level in ("ir", "interpreter"):
-        outcome = levels.run(TABLE[name], level, "nvrtc")
-        assert outcome.ok or line(level, "clang", name) in refused(), outcome.message
-
-
-def test_nothing_is_listed_that_is_no_row() -> None:
-    known = {line(level, "clang", name) for level in LEVELS for name in TABLE}
-    assert refused() <= known
+    assert faults(name, "nvrtc") == []
 
 
 def test_dot_takes_few_tokens() -> None:

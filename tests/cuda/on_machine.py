@@ -1,5 +1,6 @@
 """Runs a compiled kernel on the machine's interpreter: arrays in, arrays out."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,6 +63,12 @@ def launch_of(
             allocate(at, argument.nbytes)
             value, at = at, -(-(at + argument.nbytes) // tokens.ROW_BYTES) * tokens.ROW_BYTES
         words[parameter.offset // 4] = int(value) & 0xFFFFFFFF
+    if kernel.local is not None:
+        size = kernel.local.bytes_per_thread * math.prod(three(cta))
+        at = -(-at // 16) * 16
+        words[kernel.local.word] = at
+        allocate(at, size)
+        at += size
     assert at <= SHARED_BYTE
     rows = {word >> 1: (memory.get(word & ~1, 0), memory.get(word | 1, 0)) for word in memory}
     program = kernel.program_for(three(grid), three(cta)) if shaped else kernel.program

@@ -29,7 +29,7 @@ def agree(function, seed, complaint=None):
     parameters = (IN, out, sums, n)
     before = bytes(memory)
     evaluate.run(function, b"".join(p.to_bytes(4, "little") for p in parameters), memory, grid, cta)
-    program = lower(function)
+    program = lower(function).program
     rows = {row: (word(before, 2 * row), word(before, 2 * row + 1)) for row in range(len(before) // 8)}
     allocated = {}
     for byte in range(IN, len(before)):

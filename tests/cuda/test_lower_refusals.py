@@ -34,11 +34,11 @@ def test_all_faults_at_once(small_machine):
         assert hint in advice
 
 
-def test_too_many_registers_are_told_with_numbers():
+def test_a_machine_without_a_place_for_them_tells_of_too_many_registers(small_machine):
     names = range(24)
     source = (
         "__global__ void k(const int* a, int* o) {"
-        + "".join(f"int v{k} = a[{k} + threadIdx.x];" for k in names)
+        + "".join(f"int v{k} = a[{k}];" for k in names)
         + "for (int t = 0; t < a[99]; t++) {"
         + "".join(f"v{k} = v{(k + 1) % 24} ^ (v{k} + t);" for k in names)
         + "}"

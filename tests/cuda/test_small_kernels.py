@@ -131,7 +131,7 @@ def test_what_needs_the_whole_machine(name):
     """Shifts, barriers and shared memory, which circuits may not have yet: lowered for the whole contract."""
     function = kernel_from_file(OTHERS / f"{name}.cu", name)[1]
     addresses = {variable.name: SHARED + 16 * k for k, variable in enumerate(function.variables)}
-    program = lower(function, Options(subset.REVISED, frozenset(), addresses))
+    program = lower(function, Options(subset.REVISED, frozenset(), addresses)).program
     compiled = CompiledKernel(name, program, function.parameters, (), None, function, "")
     starts = np.array([1, 2, 3, 6, 7, 27, 9, 1, 97], np.int32)
     out = np.zeros(1 if name == "shared_sum" else 9, np.int32)

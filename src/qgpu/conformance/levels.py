@@ -167,13 +167,14 @@ def launch(one: Row, on: Device, compiler: str = "clang") -> tuple[list[Array], 
 
 
 def _on_device(one: Row, start: Outcome) -> tuple[list[Array], Outcome]:
-    program = code_of(one, start.compiler).program_for(one.grid, one.cta)
+    code = code_of(one, start.compiler)
+    program, compiled = code.program_for(one.grid, one.cta), code.compiled
     found, done = launch(one, device(start.level), start.compiler)
     return found, replace(
         start,
         blocks=len(program.blocks),
         registers=registers_of(program),
-        spills=getattr(program, "spills", 0),
+        spills=0 if compiled is None else compiled.spills,
         tokens=len(done.tokens),
         lane_instructions=done.statistics.lane_instructions,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from qgpu.cuda.ir import Exit, Function, Instruction, Reg, reads, writes
+from qgpu.cuda.ir import Exit, Function, Instruction, KernelParameter, Reg, reads, writes
 from qgpu.cuda.ir_text import text_of_instruction
 from qgpu.cuda.lower_costs import parting, uniform_registers, weights
 from qgpu.cuda.lower_expand import expand
@@ -16,12 +16,13 @@ from qgpu.cuda.lower_flow import layout, plain_branches
 from qgpu.cuda.lower_goals import Builder, Work
 from qgpu.cuda.lower_guards import conversions
 from qgpu.cuda.lower_nodes import Graph, Node
+from qgpu.cuda.lower_order import few_alive
 from qgpu.cuda.lower_place import Cut, Effort
-from qgpu.cuda.lower_program import codes_of, program_of, too_long
+from qgpu.cuda.lower_program import NoBlocks, NoRegisters, codes_of, program_of, too_long
 from qgpu.cuda.lower_regions import Region, SideExit, exits_at_once, regions_of, targets_of
-from qgpu.cuda.lower_select import REACH, Selector, TooLong
+from qgpu.cuda.lower_select import REACH, CannotSelect, Selector, TooLong
+from qgpu.cuda.lower_spill import ROOMS, spilled
 from qgpu.cuda.refusals import Refusal, refuse
-from qgpu.errors import UnsupportedError
 from qgpu.isa import subset
 from qgpu.isa.program import Launch, Program, faults
 from qgpu.isa.tokens import BLOCKS
@@ -35,16 +36,29 @@ MAXIMUM_CONVERSIONS = 12
 @dataclass(frozen=True)
 class Options:
     """``table``: what blocks may say. ``absent``: fields that must stay 0. Both are what circuits implement today.
-    ``addresses``: of variables. ``ptx``: the lines of the PTX, ``file``: the name of the source, for messages."""
+    ``addresses``: of variables. ``local_bytes``: of local memory, a thread's. ``ptx``: the lines of the PTX, ``file``:
+    the name of the source, for messages."""
 
     table: Mapping[str, frozenset[str]] = field(default_factory=lambda: subset.PRESENT)
     absent: frozenset[str] = field(default_factory=lambda: subset.ABSENT_FIELDS)
     addresses: Mapping[str, int] = field(default_factory=dict)
+    local_bytes: int = 0
     ptx: Sequence[str] = ()
     file: str = ""
 
 
-def lower(function: Function, options: Options | None = None) -> Program:
+@dataclass(frozen=True)
+class Lowered:
+    """``parameters``: of the kernel, hidden ones included. ``local_bytes``: of local memory, a thread's. ``spills``:
+    accesses of it put in for want of registers."""
+
+    program: Program
+    parameters: tuple[KernelParameter, ...]
+    local_bytes: int
+    spills: int = 0
+
+
+def lower(function: Function, options: Options | None = None) -> Lowered:
     """The machine program of a kernel. Raises UnsupportedError listing all that the machine cannot run."""
     options = options or Options()
     lowering = Lowering(options)
@@ -55,25 +69,35 @@ def lower(function: Function, options: Options | None = None) -> Program:
         if better is None or lowering.effort.spent:
             break
         best = better
-    program = _fitting(best, first, lowering)
+    lowered = _fitting(best, first, lowering)
+    program = lowered.program
     found = faults(Launch(program, parameters=(0,) * program.parameter_words))
     found += [text for block in program.blocks for text in subset.rules(block.fields)]
     found += [f"{name} is absent" for block in program.blocks for name in options.absent if block.fields.get(name)]
     assert not found, "\n".join(found)
-    return program
+    return lowered
 
 
-def _fitting(best: Version, first: Version, lowering: Lowering) -> Program:
-    """The program of the best version whose values find registers."""
-    waiting = [(best.function, True), (first.function, True)]
-    version = best
-    while True:
+def _fitting(best: Version, first: Version, lowering: Lowering) -> Lowered:
+    """The best version whose values find registers: cut with few values in them, then ever more of them in memory."""
+    local = lowering.options.local_bytes
+    last: NoRegisters | NoBlocks | None = None
+    ordered = few_alive(first.function)
+    for way in (best, best.function, first, first.function, ordered):
         try:
-            return program_of(version.function, codes_of(version.cuts), lowering.options.file)
-        except UnsupportedError:
-            if not waiting:
-                raise
-            version = lowering.version(*waiting.pop(0))
+            made = way if isinstance(way, Version) else lowering.version(way, tight=True)
+            return lowering.lowered(made, local)
+        except NoRegisters as none:
+            last = none
+    for room in ROOMS if lowering.can_spill else ():
+        spill = spilled(ordered, room, local)
+        lowering.effort = Effort()
+        try:
+            return lowering.lowered(lowering.version(spill.function, True), spill.bytes_per_thread, spill.count)
+        except (NoRegisters, NoBlocks) as none:
+            last = none
+    assert last is not None
+    raise last
 
 
 @dataclass(frozen=True)
@@ -116,10 +140,21 @@ class Lowering:
                 try:
                     self.done[key] = build.best(stages)
                 except TooLong:
-                    raise UnsupportedError(too_long(function.name, f"more than {BLOCKS}", self.options.file)) from None
+                    raise NoBlocks(too_long(function.name, f"more than {BLOCKS}", self.options.file)) from None
             cuts.append(self.done[key])
             cost += weight[region.label.split(".after")[0]] * cuts[-1][1].cost
         return Version(function, cuts, cost)
+
+    @property
+    def can_spill(self) -> bool:
+        """Whether the machine has what finds a thread's place in local memory."""
+        return {"warpid", "laneid"} <= self.options.table["x"] and "shl" in self.options.table["m_op"]
+
+    def lowered(self, version: Version, local_bytes: int, spills: int = 0) -> Lowered:
+        """The version with register numbers. Raises NoRegisters where there are not enough."""
+        function = version.function
+        program = program_of(function, codes_of(version.cuts), self.options.file)
+        return Lowered(program, function.parameters, local_bytes, spills)
 
     def check(self, function: Function, builds: Sequence[Build]) -> None:
         """Raises UnsupportedError if there is anything that the machine cannot run."""
@@ -201,7 +236,15 @@ class Build:
         return best
 
     def cut_once(self, work: Work, forced: frozenset[Node], reach: int = REACH) -> Cut:
-        return Selector(
-            work, f"{self.region.label}.", self.tight,
-            stages=self.stages, forced=forced, effort=self.effort, reach=reach,
-        ).run()  # fmt: skip
+        """One try; where it ends at a value that cannot be had, one without stage registers, and one in which all that
+        is loaded goes to registers first."""
+        for stages, careful in ((self.stages, False), (False, False), (False, True)):
+            try:
+                return Selector(
+                    work, f"{self.region.label}.", self.tight,
+                    stages=stages, forced=forced, effort=self.effort, reach=reach, careful=careful,
+                ).run()  # fmt: skip
+            except CannotSelect:
+                if careful:
+                    raise
+        raise AssertionError("the last try has ended")

@@ -106,6 +106,8 @@ class Placer:
             first = max(cut.effects, default=0)
             if not isinstance(request, Leave):
                 first = max(first, cut.exit + 1)
+            if isinstance(request, Memory):  # what was to be loaded before it has been
+                first = max([first, *(block for node, block in cut.loaded.items() if self.work.epoch[node] <= effect)])
         if goal is not None and goal is self.work.end:
             first = max(last - 1, 0)
         if isinstance(request, ToRegister | ToPredicate) and goal is not None:

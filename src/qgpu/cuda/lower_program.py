@@ -18,6 +18,14 @@ from qgpu.isa.program import FIRST_PARAM, PARAM_WORDS, Block, Program
 from qgpu.isa.tokens import BLOCKS, PREDICATES, REGISTERS
 
 
+class NoRegisters(UnsupportedError):
+    """More values are needed at the same time than there are registers or predicates for."""
+
+
+class NoBlocks(UnsupportedError):
+    """The program memory is too small."""
+
+
 def codes_of(cuts: Sequence[tuple[Work, Cut]]) -> list[Code]:
     """The blocks of all regions one behind the other, branch targets and stage registers as numbers."""
     starts: dict[str, int] = {}
@@ -60,16 +68,17 @@ def too_long(name: str, blocks: str, file: str) -> str:
 
 
 def program_of(function: Function, codes: Sequence[Code], file: str) -> Program:
-    """The program of a kernel. Raises UnsupportedError where it is more than the machine holds."""
+    """The program of a kernel. Raises UnsupportedError where it is more than the machine holds, NoRegisters where it is
+    for want of these."""
     name = function.name
     here = f"{file or 'kernel'}: kernel {name}"
     parameter_words = -(-max((p.offset + p.size for p in function.parameters), default=0) // 4)
     if len(codes) > BLOCKS:
-        raise UnsupportedError(too_long(name, str(len(codes)), file))
+        raise NoBlocks(too_long(name, str(len(codes)), file))
     try:
         registers = numbered(codes)
     except TooMany as too_many:
-        raise UnsupportedError(_too_many(name, file, codes, too_many)) from None
+        raise NoRegisters(_too_many(name, file, codes, too_many)) from None
     pool: dict[int, int] = {}
     own = _own_file(codes, file)
     blocks = []

@@ -44,11 +44,13 @@ class TooLong(Exception):
 @dataclass
 class Selector(Placer):
     """``stages``: whether stage registers may be used. ``forced``: values to be written to registers as soon as a goal
-    needs them. ``reach``: how far what is collected may be computed with in the block that collects it."""
+    needs them. ``reach``: how far what is collected may be computed with in the block that collects it. ``careful``:
+    whatever is loaded goes to a register first."""
 
     stages: bool = True
     forced: frozenset[Node] = frozenset()
     reach: int = REACH
+    careful: bool = False
 
     @cached_property
     def users(self) -> Counter[Node]:
@@ -148,7 +150,7 @@ class Selector(Placer):
                     cut = self.hold(cut, node)
             elif node in self.forced and node not in cut.registers and node not in roots_written(request):
                 cut = self.plan(cut, ToRegister(node, self.register(node)))
-            elif node.kind == "load" and self.users[node] > 1 and node not in roots_written(request):
+            elif node.kind == "load" and (self.users[node] > 1 or self.careful) and node not in roots_written(request):
                 cut = self.hold(cut, node)
         return cut
 

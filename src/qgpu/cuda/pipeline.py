@@ -10,9 +10,10 @@ from qgpu.cuda.compile import PtxText, compile_cuda, ptx_of_file
 from qgpu.cuda.expand_printf import BUFFER, Format, expand_prints
 from qgpu.cuda.frontend import kernel_named, translate
 from qgpu.cuda.ir import Const, Function, KernelParameter, Operand, Special, Type, map_operands
-from qgpu.cuda.lower import Options, lower
+from qgpu.cuda.lower import Lowered, Options, lower
 from qgpu.cuda.lower_warp import plain_barriers
 from qgpu.cuda.memory import (
+    LOCAL,
     ModuleVariable,
     has_dynamic_shared,
     place_locals,
@@ -39,8 +40,9 @@ class Printf:
 
 @dataclass(frozen=True)
 class LocalMemory:
-    """Local memory: ``bytes_per_thread``, for every thread of a CTA one behind the other, aligned to 16. ``word``: the
-    parameter word that takes its address, counted from the kernel's first."""
+    """Local memory: ``bytes_per_thread`` for every thread of a CTA, aligned to 16. ``word``: the parameter word that
+    takes its address, counted from the kernel's first. The threads' own local variables come first, thread by thread,
+    behind them in the same way what found no register."""
 
     bytes_per_thread: int
     word: int
@@ -58,6 +60,7 @@ class CompiledKernel:
     ``shared_bytes``: of the __shared__ variables, from the start of shared memory on. Dynamic shared memory, if
     ``dynamic_shared``, begins right behind them.
     ``variables``: __device__ and __constant__ variables; kernels of one file share those of the same name.
+    ``placed_bytes``: of a thread's local memory, what its own variables take. ``spills``: accesses of the rest.
     """
 
     name: str
@@ -72,6 +75,8 @@ class CompiledKernel:
     variables: tuple[ModuleVariable, ...] = ()
     local: LocalMemory | None = None
     printf: Printf | None = None
+    placed_bytes: int = 0
+    spills: int = 0
 
     def program_for(self, grid: Dim3, cta: Dim3) -> Program:
         """The program for launches of this shape, a shorter one where a grid or CTA is only 1 wide somewhere.
@@ -108,12 +113,15 @@ def _compile(ptx: PtxText, file: str, kernel: str | None) -> CompiledKernel:
     except UnsupportedError as error:
         raise UnsupportedError("\n".join([str(error), *_of_others(module, name)])) from None
     parts = prepare(translated, file)
-    program = _lowered(parts.function, ptx, file)
-    lines = tuple(block.line for block in program.blocks)
+    lowered = _lowered(parts.function, ptx, file, parts.local_bytes)
+    lines = tuple(block.line for block in lowered.program.blocks)
+    words = {parameter.name: parameter.offset // 4 for parameter in lowered.parameters}
     return CompiledKernel(
-        translated.name, program, translated.parameters, lines, ptx, parts.function, file,
+        translated.name, lowered.program, translated.parameters, lines, ptx,
+        replace(parts.function, parameters=lowered.parameters), file,
         shared_bytes=parts.shared_bytes, dynamic_shared=parts.dynamic_shared, variables=parts.variables,
-        local=parts.local, printf=parts.printf,
+        local=LocalMemory(lowered.local_bytes, words[LOCAL]) if lowered.local_bytes else None, printf=parts.printf,
+        placed_bytes=parts.local_bytes, spills=lowered.spills,
     )  # fmt: skip
 
 
@@ -138,7 +146,7 @@ class Prepared:
     shared_bytes: int
     dynamic_shared: bool
     variables: tuple[ModuleVariable, ...]
-    local: LocalMemory | None
+    local_bytes: int
     printf: Printf | None
 
 
@@ -152,7 +160,6 @@ def prepare(function: Function, file: str = "") -> Prepared:
     function = before = replace(function, variables=used_variables(function))
     _, shared_bytes = shared_addresses(function, file)
     function, bytes_per_thread = place_locals(function)
-    local = LocalMemory(bytes_per_thread, function.parameters[-1].offset // 4) if bytes_per_thread else None
     function, variables = place_variables(function)
     if function != before:
         function = optimize(function)
@@ -162,14 +169,14 @@ def prepare(function: Function, file: str = "") -> Prepared:
         shared_bytes,
         has_dynamic_shared(function),
         variables,
-        local,
+        bytes_per_thread,
         None if buffer is None else Printf(buffer, formats),
     )
 
 
-def _lowered(function: Function, ptx: PtxText, file: str) -> Program:
+def _lowered(function: Function, ptx: PtxText, file: str, local_bytes: int) -> Lowered:
     addresses, _ = shared_addresses(function, file)
-    return lower(function, Options(addresses=addresses, ptx=ptx.text.splitlines(), file=file))
+    return lower(function, Options(addresses=addresses, local_bytes=local_bytes, ptx=ptx.text.splitlines(), file=file))
 
 
 def _only_kernel(module: Module, file: str) -> str:
@@ -186,7 +193,10 @@ def _specialised(kernel: CompiledKernel, zero: tuple[str, ...]) -> Program:
     function = with_zero_indices(kernel.function, frozenset(zero))
     if function == kernel.function:
         return kernel.program
-    return _lowered(optimize(function), kernel.ptx, kernel.file)
+    lowered = _lowered(optimize(function), kernel.ptx, kernel.file, kernel.placed_bytes)
+    # Memory for what finds no register is what the program for all sizes needs.
+    room = kernel.placed_bytes if kernel.local is None else kernel.local.bytes_per_thread
+    return lowered.program if lowered.local_bytes <= room else kernel.program
 
 
 def with_zero_indices(function: Function, zero: frozenset[str]) -> Function:
