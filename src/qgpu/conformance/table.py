@@ -22,7 +22,7 @@ KERNELS = Path(__file__).parent / "kernels"
 HEADERS = ("ptx.cuh",)
 """What kernels of the table include; part of every source."""
 
-THEMES = ("stock", "instructions", "warps", "memory", "control", "algorithms", "library")
+THEMES = ("stock", "instructions", "warps", "meetings", "memory", "control", "algorithms", "library")
 """The modules ``rows_*`` beside this one, each with a list ROWS."""
 
 

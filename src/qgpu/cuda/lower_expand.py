@@ -9,6 +9,7 @@ from qgpu.cuda.coalesce import coalesce
 from qgpu.cuda.dead import remove_dead
 from qgpu.cuda.ir import Function
 from qgpu.cuda.lower_divide import divide_wide, divide_words
+from qgpu.cuda.lower_meet import one_place_for_each
 from qgpu.cuda.lower_memory import plain_accesses, plain_atomics
 from qgpu.cuda.lower_warp import plain_barriers, plain_exchanges
 from qgpu.cuda.lower_wide import split_wide
@@ -17,7 +18,10 @@ from qgpu.cuda.simplify import simplify_flow
 from qgpu.cuda.verify import verify
 
 ROUNDS = 4
-PASSES = (plain_barriers, plain_exchanges, divide_wide, plain_atomics, split_wide, plain_accesses, divide_words)
+PASSES = (
+    plain_barriers, one_place_for_each, plain_exchanges, divide_wide, plain_atomics, split_wide, plain_accesses,
+    divide_words,
+)  # fmt: skip
 """Each may leave work for those behind it."""
 
 
