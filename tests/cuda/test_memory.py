@@ -11,6 +11,7 @@ from qgpu.cuda.expand_printf import BUFFER_BYTES, text_of_buffer
 from qgpu.cuda.frontend import translate
 from qgpu.cuda.ir import Print
 from qgpu.cuda.ir_text import text_of
+from qgpu.cuda.memory import LOCAL as HIDDEN
 from qgpu.cuda.memory import SHARED_FIRST, shared_addresses
 from qgpu.cuda.optimize import optimize
 from qgpu.cuda.pipeline import prepare
@@ -43,9 +44,9 @@ def placed(source, arguments, grid=1, cta=1):
             at = places[variable.name] + reference.offset
             target = places[reference.variable] + reference.addend
             memory[at : at + reference.width] = target.to_bytes(reference.width, "little")
-    if parts.local is not None:
-        address = room(bytes(parts.local.bytes_per_thread * cta))
-        words[4 * parts.local.word : 4 * parts.local.word + 4] = address.to_bytes(4, "little")
+    if parts.local_bytes:
+        place = next(parameter.offset for parameter in parts.function.parameters if parameter.name == HIDDEN)
+        words[place : place + 4] = room(bytes(parts.local_bytes * cta)).to_bytes(4, "little")
     run(parts.function, bytes(words), memory, (grid,), (cta,))
     text, lost = "", 0
     if parts.printf is not None:
@@ -112,7 +113,7 @@ def test_local_arrays_are_each_threads_own():
             s = s * 3 + stack[i & 7] - small[s & 3]
         expected.append(s)
     assert found[1].tolist() == expected
-    assert parts.local is not None and parts.local.bytes_per_thread == 40 and parts.local.word == 3
+    assert parts.local_bytes == 40 and parts.function.parameters[3].name == HIDDEN
 
 
 def test_locals_that_are_no_arrays_become_registers():
@@ -183,7 +184,7 @@ def test_printf_through_the_buffer_and_by_the_evaluator():
     values = [5, -2, 9]
     _, text, lost, parts = placed(PRINTS, [np.array(values, np.int32)], cta=3)
     assert sorted(text.splitlines()) == text_of_prints(values) and lost == 0
-    assert parts.local is None  # the values need no memory of their own
+    assert parts.local_bytes == 0  # the values need no memory of their own
     assert not any(isinstance(item, Print) for block in parts.function.blocks for item in block.instructions)
     printed: list[str] = []
     function = kernel_from_source(PRINTS)[0]

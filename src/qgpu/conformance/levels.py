@@ -168,13 +168,13 @@ def launch(one: Row, on: Device, compiler: str = "clang") -> tuple[list[Array], 
 
 def _on_device(one: Row, start: Outcome) -> tuple[list[Array], Outcome]:
     code = code_of(one, start.compiler)
-    program, compiled = code.program_for(one.grid, one.cta), code.compiled
+    program, image = code.program_for(one.grid, one.cta), code.image
     found, done = launch(one, device(start.level), start.compiler)
     return found, replace(
         start,
         blocks=len(program.blocks),
         registers=registers_of(program),
-        spills=0 if compiled is None else compiled.spills,
+        spills=0 if image is None or image.local is None else image.local.spills,
         tokens=len(done.tokens),
         lane_instructions=done.statistics.lane_instructions,
     )

@@ -42,10 +42,11 @@ class Printf:
 class LocalMemory:
     """Local memory: ``bytes_per_thread`` for every thread of a CTA, aligned to 16. ``word``: the parameter word that
     takes its address, counted from the kernel's first. The threads' own local variables come first, thread by thread,
-    behind them in the same way what found no register."""
+    behind them in the same way what found no register. ``spills``: accesses of that in the program for all sizes."""
 
     bytes_per_thread: int
     word: int
+    spills: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class CompiledKernel:
     ``shared_bytes``: of the __shared__ variables, from the start of shared memory on. Dynamic shared memory, if
     ``dynamic_shared``, begins right behind them.
     ``variables``: __device__ and __constant__ variables; kernels of one file share those of the same name.
-    ``placed_bytes``: of a thread's local memory, what its own variables take. ``spills``: accesses of the rest.
+    ``placed_bytes``: of a thread's local memory, what its own variables take.
     """
 
     name: str
@@ -76,7 +77,6 @@ class CompiledKernel:
     local: LocalMemory | None = None
     printf: Printf | None = None
     placed_bytes: int = 0
-    spills: int = 0
 
     def program_for(self, grid: Dim3, cta: Dim3) -> Program:
         """The program for launches of this shape, a shorter one where a grid or CTA is only 1 wide somewhere.
@@ -120,8 +120,8 @@ def _compile(ptx: PtxText, file: str, kernel: str | None) -> CompiledKernel:
         translated.name, lowered.program, translated.parameters, lines, ptx,
         replace(parts.function, parameters=lowered.parameters), file,
         shared_bytes=parts.shared_bytes, dynamic_shared=parts.dynamic_shared, variables=parts.variables,
-        local=LocalMemory(lowered.local_bytes, words[LOCAL]) if lowered.local_bytes else None, printf=parts.printf,
-        placed_bytes=parts.local_bytes, spills=lowered.spills,
+        local=LocalMemory(lowered.local_bytes, words[LOCAL], lowered.spills) if lowered.local_bytes else None,
+        printf=parts.printf, placed_bytes=parts.local_bytes,
     )  # fmt: skip
 
 
