@@ -26,6 +26,7 @@ class Local:
 
     bytes_per_thread: int
     word: int
+    spills: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def image_of(kernel: CompiledKernel) -> Image:
         kernel.dynamic_shared,
         ((addresses[TALLY], 4),) if TALLY in addresses else (),  # words that the compiler has added for itself
         kernel.variables,
-        None if kernel.local is None else Local(kernel.local.bytes_per_thread, kernel.local.word),
+        None if kernel.local is None else Local(kernel.local.bytes_per_thread, kernel.local.word, kernel.local.spills),
         None if kernel.printf is None else Printed(kernel.printf.buffer, kernel.printf.formats),
         dict(kernel.ptx.sources),
         tuple(sorted(named)),
