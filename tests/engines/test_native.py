@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -187,6 +188,15 @@ def test_what_is_kept_of_keys_may_be_forgotten_at_any_time() -> None:
         assert engine._memory.pool_used[0] > 0 and engine._memory.memo[:, 3].any()
         engine._memory.pool_used[0] = len(engine._memory.pool_row) - first // 50
     assert answers == accumulator_reference(tokens, 4)
+
+
+def test_engines_of_several_threads() -> None:
+    """Compiled code runs without Python's lock: what two engines over one network write must stay their own."""
+    network = cast(accumulator(4), Options(heads=3))
+    tokens = np.random.default_rng(7).integers(0, AccumulatorIds(4).vocabulary, (2, 2000)).tolist()
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda ids: NativeEngine(network).feed(ids, argmax=True), tokens))
+    assert answers == [accumulator_reference(ids, 4) for ids in tokens]
 
 
 def test_the_head_without_a_table_is_computed_row_by_row() -> None:

@@ -338,7 +338,7 @@ def _sources() -> str:
 
 
 def _make_run(sources: str):  # type: ignore[no-untyped-def]
-    @numba.njit(cache=True)
+    @numba.njit(cache=True, nogil=True)  # so that engines of several threads run side by side
     def run(p, u, k, m, ids, answers, written, stops, screening, bf):  # type: ignore[no-untyped-def]
         """Feed ``ids``; ``answers``: as long, to get the argmax after each, or empty. Then fill ``written`` up to a
         stop (which is written and fed as well). How many were written. Without ids, one answer is the argmax as
