@@ -190,6 +190,15 @@ def test_what_is_kept_of_keys_may_be_forgotten_at_any_time() -> None:
     assert answers == accumulator_reference(tokens, 4)
 
 
+@pytest.mark.parametrize(("low", "high"), [(0, 0), (-3, 5), (-300, 300)])
+def test_what_the_file_claims_of_dims_decides_no_result(low: int, high: int) -> None:
+    network = cast(accumulator(4), Options(heads=3))
+    claims = {"lo": np.full_like(network.ranges["lo"], low), "hi": np.full_like(network.ranges["hi"], high)}
+    engine = NativeEngine(replace(network, ranges={**network.ranges, **claims}))
+    tokens = np.random.default_rng(8).integers(0, AccumulatorIds(4).vocabulary, 600).tolist()
+    assert engine.feed(tokens, argmax=True) == accumulator_reference(tokens, 4)
+
+
 def test_engines_of_several_threads() -> None:
     """Compiled code runs without Python's lock: what two engines over one network write must stay their own."""
     network = cast(accumulator(4), Options(heads=3))

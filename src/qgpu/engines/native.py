@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from qgpu.engines.native_kernel import MAX_SAMPLES, POSITION, SAMPLES, TICK, Memory, make_memory, run
-from qgpu.engines.native_plan import PARTS, Plan, make_plan
+from qgpu.engines.native_plan import PARTS, Plan, make_claims, make_plan
 from qgpu.engines.native_screen import make_screen
 from qgpu.engines.native_units import make_units
 from qgpu.engines.protocol import Array, EngineError, check_ids, first_mismatch
@@ -44,8 +44,9 @@ class NativeEngine:
         self._rounds = dtype == "bfloat16"
         self._screening = screening
         self._plan: Plan = make_plan(network)
-        self._units = make_units(self._plan, self._rounds)
-        self._screen = make_screen(self._plan, self._units, self._rounds)
+        self._claims = make_claims(network, self._plan, self._rounds)
+        self._units = make_units(self._plan, self._rounds, self._claims)
+        self._screen = make_screen(self._plan, self._units, self._rounds, self._claims)
         self._tuned = False
         self._memory: Memory = make_memory(self._plan, self._units, self._screen)
         layer_of = np.repeat(np.arange(self._plan.layers), np.diff(self._plan.cell_ptr))
@@ -68,7 +69,7 @@ class NativeEngine:
         result."""
         if not self._tuned and self._memory.count[SAMPLES] >= MAX_SAMPLES:
             share = self._memory.activity / np.float32(MAX_SAMPLES)
-            self._screen = make_screen(self._plan, self._units, self._rounds, share)
+            self._screen = make_screen(self._plan, self._units, self._rounds, self._claims, share)
             self._tuned = True
 
     def _run(self, ids: Array, answers: Array, written: Array, stops: Array) -> int:

@@ -156,7 +156,7 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
     # every array is taken out of its tuple once a token: inside the loops that would cost more than the arithmetic
     x, y, y_list, y_flag, odd_list, odd_flag = m.x, m.y, m.y_list, m.y_flag, m.odd_list, m.odd_flag
     watch_mask, watch_ptr, watch_item, on = k.watch_mask, k.watch_ptr, k.watch_item, m.on
-    bit_number = k.bit_number
+    bit_number, regular_lo, regular_hi = k.bit_number, k.lo, k.hi
     full_ptr, full_item, always_ptr, always_item = k.full_ptr, k.full_item, k.always_ptr, k.always_item
     last_read = k.last_read
     rptr, rdim, rval, const = p.rows.rptr, p.rows.rdim, p.rows.rval, p.rows.const
@@ -209,7 +209,7 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
                     lowest = bits & (~bits + np.uint64(1))
                     bits ^= lowest
                     dim = word * 64 + bit_number[(lowest * DE_BRUIJN) >> np.uint64(58)]
-                    if abs(x[dim] - F32(1)) > slack:
+                    if abs(x[dim]) <= slack:
                         continue
                     key = stage * live + dim
                     for i in range(watch_ptr[key], watch_ptr[key + 1]):
@@ -229,6 +229,8 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
                     continue
                 odd_list[kept] = dim
                 kept += 1
+                if regular_lo[stage, dim] <= v and v <= regular_hi[stage, dim] and v == F32(np.int32(v)):
+                    continue
                 for i in range(full_ptr[stage * live + dim], full_ptr[stage * live + dim + 1]):
                     item = full_item[i]
                     if is_mixer:

@@ -43,6 +43,15 @@ class Rows(NamedTuple):
     const: Array
 
 
+class Claims(NamedTuple):
+    """What the network's file says that dims hold, by stage (2 * layer: mixer; 2 * layer + 1: MLP); 0 and 1 are always
+    in it. Claims are guesses: whoever relies on one checks at run time that it holds.
+    """
+
+    lo: Array  # float32 [2 * layers, L]
+    hi: Array
+
+
 class Plan(NamedTuple):
     """A network ready to run. L: live dims, C: cells (live DeltaNet heads), N: neurons, J: columns of a lookup."""
 
@@ -229,6 +238,16 @@ def make_plan(network: Network) -> Plan:
         down_ptr=down_ptr, down_dim=down_dim, down_val=down_val,
         head=make_head(network.head, remap),
     )  # fmt: skip
+
+
+def make_claims(network: Network, plan: Plan, use: bool) -> Claims:
+    """``use``: otherwise 0 and 1 alone are regular."""
+    lo = np.zeros((2 * plan.layers, len(plan.dims)), np.float32)
+    hi = np.ones_like(lo)
+    if use and network.ranges:
+        lo = np.minimum(lo, network.ranges["lo"][:-1, plan.dims])
+        hi = np.maximum(hi, network.ranges["hi"][:-1, plan.dims])
+    return Claims(lo, hi)
 
 
 def _reads(rows: Rows, cell_rows: Array, out_ptr: Array) -> tuple[Array, Array, Array, Array]:

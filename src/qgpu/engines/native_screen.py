@@ -21,7 +21,7 @@ import numpy as np
 
 from qgpu.engines.native_masks import Masks, make_masks
 from qgpu.engines.native_math import F32
-from qgpu.engines.native_plan import PARTS, Plan, pointers
+from qgpu.engines.native_plan import PARTS, Claims, Plan, pointers
 from qgpu.engines.native_units import SILENT, Units
 from qgpu.engines.native_values import Values, make_values
 from qgpu.engines.protocol import Array
@@ -44,6 +44,8 @@ class Screen(NamedTuple):
     bit_number: Array  # int64 [64]: of a power of two times DE_BRUIJN, by its six highest bits
     watch_ptr: Array  # int32 [stages * L + 1], by key
     watch_item: Array
+    lo: Array  # float32 [stages, L]: what regular inputs hold at least, and at most
+    hi: Array
     full_ptr: Array  # everything that reads the dim at all
     full_item: Array
     last_read: Array  # int32 [L]: the last stage at which anything reads the dim
@@ -56,12 +58,18 @@ class Screen(NamedTuple):
 
 
 @numba.njit(cache=True)
-def highest(rows, row, slack):  # type: ignore[no-untyped-def]
+def most_of(rows, e, lo, hi, slack):  # type: ignore[no-untyped-def]
+    """The most that an entry of a row can add."""
+    w, d = np.float64(rows.rval[e]), rows.rdim[e]
+    return max(w * lo[d], w * hi[d]) + abs(w) * slack
+
+
+@numba.njit(cache=True)
+def highest(rows, row, lo, hi, slack):  # type: ignore[no-untyped-def]
     """The largest value of a row over regular inputs."""
     top = np.float64(rows.const[row])
     for e in range(rows.rptr[row], rows.rptr[row + 1]):
-        w = rows.rval[e]
-        top += w * (1 + slack) if w > 0 else -w * slack
+        top += most_of(rows, e, lo, hi, slack)
     return top
 
 
@@ -76,16 +84,16 @@ def on_grid(rows, row):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def choose(rows, row, bound, slack, activity, chosen):  # type: ignore[no-untyped-def]
+def choose(rows, row, bound, lo, hi, slack, activity, chosen):  # type: ignore[no-untyped-def]
     """Inputs whose absence keeps the row at or below ``bound``, rarest first, into ``chosen``. How many; -1: there
     are none."""
     first, last = rows.rptr[row], rows.rptr[row + 1]
-    top = highest(rows, row, slack)
+    top = highest(rows, row, lo, hi, slack)
     count = 0
     while top > bound:
         best, best_score = -1, np.inf
         for e in range(first, last):
-            w = rows.rval[e]
+            w = most_of(rows, e, lo, hi, np.float64(0))
             if w <= 0:
                 continue
             taken = False
@@ -98,23 +106,30 @@ def choose(rows, row, bound, slack, activity, chosen):  # type: ignore[no-untype
             return -1
         chosen[count] = rows.rdim[best]
         count += 1
-        top -= rows.rval[best]
+        top -= most_of(rows, best, lo, hi, np.float64(0))
     return count
 
 
 @numba.njit(cache=True)
-def choose_both(rows, row, least, most, activity, chosen):  # type: ignore[no-untyped-def]
+def choose_both(rows, row, least, most, lo, hi, activity, chosen):  # type: ignore[no-untyped-def]
     """Inputs with which off the row's sum, anchors apart, stays within ``least`` and ``most`` (around 0). How many."""
     first, last = rows.rptr[row], rows.rptr[row + 1]
     count = 0
     for sign in (1, -1):
         excess = -np.float64(most if sign > 0 else -least)
         for e in range(first, last):
-            excess += max(0.0, sign * np.float64(rows.rval[e]))
+            d = rows.rdim[e]
+            taken = False  # for the other sign
+            for n in range(count):
+                taken = taken or chosen[n] == d
+            w = sign * np.float64(rows.rval[e])
+            if not taken:
+                excess += max(w * lo[d], w * hi[d])
         while excess > 0:
             best, best_score = -1, np.inf
             for e in range(first, last):
                 w = sign * np.float64(rows.rval[e])
+                w = max(w * lo[rows.rdim[e]], w * hi[rows.rdim[e]])
                 taken = w <= 0
                 for n in range(count):
                     taken = taken or chosen[n] == rows.rdim[e]
@@ -123,7 +138,8 @@ def choose_both(rows, row, least, most, activity, chosen):  # type: ignore[no-un
                     best, best_score = e, score
             chosen[count] = rows.rdim[best]
             count += 1
-            excess -= sign * rows.rval[best]
+            d = rows.rdim[best]
+            excess -= max(sign * rows.rval[best] * lo[d], sign * rows.rval[best] * hi[d])
     return count
 
 
@@ -142,7 +158,7 @@ def table_rest(u, unit):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def unit_watches(p, u, bf, slack, activity, stage_of, keys, items, always):  # type: ignore[no-untyped-def]
+def unit_watches(p, u, bf, slack, lows, highs, activity, stage_of, keys, items, always):  # type: ignore[no-untyped-def]
     """Pairs (key, unit) and the units without a watch; how many of each."""
     live = len(p.dims)
     chosen, other = np.empty(live, np.int64), np.empty(live, np.int64)
@@ -152,12 +168,13 @@ def unit_watches(p, u, bf, slack, activity, stage_of, keys, items, always):  # t
         gate, up = p.neuron_rows[u.neuron[n]]
         base = np.int64(stage_of[n]) * live
         act = activity[base : base + live]
+        lo, hi = lows[stage_of[n]], highs[stage_of[n]]
         if u.size[n]:
             least, most = table_rest(u, n)
-            count = choose_both(p.rows, gate, least, most, act, chosen)
+            count = choose_both(p.rows, gate, least, most, lo, hi, act, chosen)
         else:
             bound = 0.0 if bf and on_grid(p.rows, gate) else SILENT
-            count = choose(p.rows, gate, bound, slack, act, chosen)
+            count = choose(p.rows, gate, bound, lo, hi, slack, act, chosen)
         # a product is also zero while all inputs of its up row are
         if u.size[n] == 0 and slack == 0 and p.rows.const[up] == 0:
             first, last = p.rows.rptr[up], p.rows.rptr[up + 1]
@@ -180,7 +197,7 @@ def unit_watches(p, u, bf, slack, activity, stage_of, keys, items, always):  # t
 
 
 def cell_watches(
-    p: Plan, masks: Masks, slack: float, activity: Array, layer_of: Array
+    p: Plan, masks: Masks, slack: float, lows: Array, highs: Array, activity: Array, layer_of: Array
 ) -> tuple[list[Array], list[int]]:
     """As ``unit_watches``, for the items of memories: (keys, items), items without a watch."""
     live = len(p.dims)
@@ -191,17 +208,18 @@ def cell_watches(
     for cell in range(len(p.cell_rows)):
         base = 2 * int(layer_of[cell]) * live
         act = activity[base : base + live]
+        lo, hi = lows[2 * int(layer_of[cell])], highs[2 * int(layer_of[cell])]
         a, b = (int(row) for row in p.cell_rows[cell, 4:])
         speed, bias = float(p.cell_decay[cell, 0]), float(p.cell_decay[cell, 1])
         dims: list[list[int] | None] = []
-        if speed * log1p(exp(min(700.0, highest(p.rows, a, slack) + bias + 1))) < UNSEEN_DECAY:
+        if speed * log1p(exp(min(700.0, highest(p.rows, a, lo, hi, slack) + bias + 1))) < UNSEEN_DECAY:
             dims.append([])
         else:
             bound = log(UNSEEN_DECAY / speed) - bias - 2
-            count = choose(p.rows, a, bound, slack, act, chosen)
+            count = choose(p.rows, a, bound, lo, hi, slack, act, chosen)
             dims.append(None if count < 0 else chosen[:count].tolist())
         # what keys and queries select is known from their masks, so these are looked at unless nothing can come of them
-        count = choose(p.rows, b, NO_WRITE, slack, act, chosen)
+        count = choose(p.rows, b, NO_WRITE, lo, hi, slack, act, chosen)
         by_beta = None if count < 0 else chosen[:count].tolist()
         dims.append(by_beta if masks.live[2 * cell] else [])
         read = p.out_ptr[cell * PARTS] < p.out_ptr[cell * PARTS + PARTS] and masks.live[2 * cell + 1]
@@ -228,9 +246,10 @@ def _reads(p: Plan, rows: Array, items: Array, stages: Array) -> tuple[Array, Ar
     return np.repeat(stages.astype(np.int64) * len(p.dims), lengths) + p.rows.rdim[entry], np.repeat(items, lengths)
 
 
-def make_screen(p: Plan, u: Units, bf: bool, activity: Array | None = None) -> Screen:
+def make_screen(p: Plan, u: Units, bf: bool, claims: Claims, activity: Array | None = None) -> Screen:
     """``activity``: float32 [2 * layers * L], how often each dim is on at each stage; better guesses make a faster
     screen."""
+    lows, highs = claims.lo, claims.hi
     slack, live, stages = SLACK[bf], len(p.dims), 2 * p.layers
     if activity is None:
         activity = np.full(stages * live, 0.25, np.float32)
@@ -241,10 +260,10 @@ def make_screen(p: Plan, u: Units, bf: bool, activity: Array | None = None) -> S
     masks = make_masks(p, slack)
     entries = len(p.rows.rdim)
     keys, items, always = np.zeros(entries, np.int64), np.zeros(entries, np.int64), np.zeros(units, np.int64)
-    pairs, lonely = unit_watches(p, u, bf, slack, activity, stage_of_unit, keys, items, always)
+    pairs, lonely = unit_watches(p, u, bf, slack, lows, highs, activity, stage_of_unit, keys, items, always)
     found = [(keys[:pairs].copy(), items[:pairs].copy())]
     alone = [(stage_of_unit[always[:lonely]], always[:lonely].copy())]
-    cell_found, cell_alone = cell_watches(p, masks, slack, activity, layer_of_cell)
+    cell_found, cell_alone = cell_watches(p, masks, slack, lows, highs, activity, layer_of_cell)
     found.append((cell_found[0], cell_found[1]))
     lonely_cells = np.array(cell_alone, np.int64)
     alone.append((2 * layer_of_cell[lonely_cells // 4], lonely_cells))
@@ -270,7 +289,7 @@ def make_screen(p: Plan, u: Units, bf: bool, activity: Array | None = None) -> S
     for bit in range(64):
         bit_number[(int(DE_BRUIJN) << bit & 2**64 - 1) >> 58] = bit
     return Screen(
-        slack, mask, bit_number, watch_ptr, watch_item,
+        slack, mask, bit_number, watch_ptr, watch_item, lows, highs,
         full_ptr, full_item, last_read, always_ptr, always_item,
         masks, make_values(p, bf),
         pointers(past // live, p.layers), (past % live).astype(np.int32),

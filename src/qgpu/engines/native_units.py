@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from qgpu.engines.native_math import F32, mlp_value, rounded
-from qgpu.engines.native_plan import FLUSH, Plan, pointers
+from qgpu.engines.native_plan import FLUSH, Claims, Plan, pointers
 from qgpu.engines.protocol import Array
 
 SILENT = -28.0  # SiLU below this is 2e-11; times a 1/64 it is less than what the residual keeps
@@ -63,7 +63,7 @@ def _groups(p: Plan, tables: bool) -> tuple[Array, Array, Array]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32), order, may
 
 
-def _grids(p: Plan, gate: Array, may: Array) -> tuple[Array, Array, Array]:
+def _grids(p: Plan, gate: Array, may: Array, claims: Claims, stage: Array) -> tuple[Array, Array, Array]:
     """(low, step, size) of every unit's table, size 0 where there is none."""
     low, step, size = (np.zeros(len(gate), kind) for kind in (np.float32, np.float32, np.int32))
     for u in np.flatnonzero(may).tolist():
@@ -72,9 +72,14 @@ def _grids(p: Plan, gate: Array, may: Array) -> tuple[Array, Array, Array]:
         if np.any(whole * STEP != weights):
             continue
         unit = np.gcd.reduce(whole)
-        count = int(np.abs(whole).sum() // unit) + 1
+        dims = p.rows.rdim[p.rows.rptr[gate[u]] : p.rows.rptr[gate[u] + 1]]
+        ends = whole * claims.lo[stage[u], dims], whole * claims.hi[stage[u], dims]
+        least, most = float(np.minimum(*ends).sum()), float(np.maximum(*ends).sum())
+        count = int((most - least) // unit) + 1
+        if count > MAX_TABLE:
+            least, count = float(whole[whole < 0].sum()), int(np.abs(whole).sum() // unit) + 1
         if count <= MAX_TABLE:
-            low[u], step[u], size[u] = whole[whole < 0].sum() * STEP, unit * STEP, count
+            low[u], step[u], size[u] = least * STEP, unit * STEP, count
     return low, step, size
 
 
@@ -138,11 +143,12 @@ def _fill(consts, ups, down_ptr, down_dim, down_val, group_ptr, members, low, st
         rest_val[:rests].copy()  # fmt: skip
 
 
-def make_units(p: Plan, bf: bool) -> Units:
+def make_units(p: Plan, bf: bool, claims: Claims) -> Units:
     """Tables are made for bfloat16 activations only: there signals are exact integers."""
     group_ptr, members, may = _groups(p, bf)
     neuron = members[group_ptr[:-1]]
-    low, step, size = _grids(p, p.neuron_rows[neuron, 0], may)
+    stage = 2 * (np.searchsorted(p.neuron_ptr, neuron, side="right") - 1) + 1
+    low, step, size = _grids(p, p.neuron_rows[neuron, 0], may, claims, stage)
     split = np.flatnonzero((size == 0) & (np.diff(group_ptr) > 1))
     if len(split):  # units that got no table fall apart into their neurons
         sizes = np.diff(group_ptr)
