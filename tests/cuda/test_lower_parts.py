@@ -48,7 +48,7 @@ def test_everything_refused_is_told_at_once_with_its_line(small_machine):
     assert "shr.s32" in text and "bar.sync" in text  # the instructions as the PTX has them
 
 
-def test_too_many_registers():
+def test_too_many_registers(small_machine):
     sums = "".join(f"  int s{k} = a[{k}];\n" for k in range(20))
     loop = "".join(f"    s{k} = s{k} * s{(k + 1) % 20} + i;\n" for k in range(20))
     out = "".join(f"  a[{k}] = s{k};\n" for k in range(20))

@@ -13,7 +13,7 @@ from qgpu.cuda.ir_text import text_of_instruction
 from qgpu.cuda.lower_costs import parting, uniform_registers, weights
 from qgpu.cuda.lower_expand import expand
 from qgpu.cuda.lower_flow import layout, plain_branches
-from qgpu.cuda.lower_goals import Builder, Work
+from qgpu.cuda.lower_goals import Builder
 from qgpu.cuda.lower_guards import conversions
 from qgpu.cuda.lower_nodes import Graph, Node
 from qgpu.cuda.lower_order import few_alive
@@ -22,6 +22,7 @@ from qgpu.cuda.lower_program import NoBlocks, NoRegisters, codes_of, program_of,
 from qgpu.cuda.lower_regions import Region, SideExit, exits_at_once, regions_of, targets_of
 from qgpu.cuda.lower_select import REACH, CannotSelect, Selector, TooLong
 from qgpu.cuda.lower_spill import ROOMS, spilled
+from qgpu.cuda.lower_work import Work
 from qgpu.cuda.refusals import Refusal, refuse
 from qgpu.isa import subset
 from qgpu.isa.program import Launch, Program, faults

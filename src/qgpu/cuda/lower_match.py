@@ -7,11 +7,12 @@ same table: "R", "L", "M", "D" are the nodes that ALU A, the load, unit M and AL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from qgpu.cuda.ir import Reg
-from qgpu.cuda.lower_nodes import COMMUTED, MULTIPLIES, SHIFTS, SWAPPED, Node, small_shift
+from qgpu.cuda.lower_nodes import MULTIPLIES, SHIFTS, SWAPPED, Node, small_shift
+from qgpu.cuda.lower_ports import FIELD, SIDES, TAKES_L, TAKES_R, Fields, orders, put
 from qgpu.cuda.lower_requests import (
     Collect,
     Gather,
@@ -26,40 +27,8 @@ from qgpu.cuda.lower_requests import (
 )
 from qgpu.isa.subset import AFTER_PRODUCT, BOUNDS, QUICK
 
-Fields = Mapping[str, object]
-"""Field name (isa.encoding) -> number, choice name, or what stands for a number not yet known: a Reg for registers and
-predicates, a Word for parameter words, a Stage, a label for branch targets."""
-
 LIMIT = 4000
 """Steps after which a fit is given up."""
-
-
-_SIDES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
-    "a": {
-        "reg": (("A", "ra"),), "word": (("P", "pa"),), "y": (("Y", "y"),), "x": (("X", "x"),), "imm": (("I", "imm"),),
-    },
-    "b": {"reg": (("B", "rb"),), "word": (("P", "pa"),), "x": (("X", "x"),), "imm": (("I", "imm"),)},
-    "sa": {"reg": (("A", "ra"), ("B", "rb")), "word": (("T", "pt"),)},
-    "m1": {
-        "reg": (("A", "ra"), ("B", "rb")), "word": (("Q", "pq"),), "stage": (("S1", "stage_1"),),
-        "shuffled": (("V", "collected"),),
-    },
-    "m2": {
-        "reg": (("B", "rb"), ("A", "ra")), "imm": (("I", "imm"),), "word": (("Q", "pq"),),
-        "stage": (("S2", "stage_2"),),
-    },
-    "amount": {"reg": (("B", "rb"), ("A", "ra")), "imm": (("I", "imm"),), "word": (("Q", "pq"),)},
-    "c": {
-        "reg": (("C", "rc"),), "stage": (("S2", "stage_2"),), "x": (("X", "x"),), "imm": (("I", "imm"),),
-        "word": (("Q", "pq"),), "shuffled": (("V", "collected"),),
-    },
-}  # fmt: skip
-"""Operand -> kind of place -> (choice, field that says which one)."""
-
-_FIELD = {"amount": "m2_sel"}
-"""Operand -> the field that says what it is, where that is not its own name's: a shift's amount is known early."""
-_TAKES_R = frozenset({"m1", "m2"})
-_TAKES_L = frozenset({"m1", "m2", "c"})
 
 
 @dataclass
@@ -95,70 +64,70 @@ class Matcher:
             case ToRegister(node=node, register=register):
                 if node.kind == "load":
                     for more in self._load(fields, node):
-                        yield from _put(more, d_e=register, e_sel="L")
+                        yield from put(more, d_e=register, e_sel="L")
                 elif node.kind == "high":
                     for more in self._load(fields, node.args[0]):
-                        yield from _put(more, d_e=register, e_sel="H")
+                        yield from put(more, d_e=register, e_sel="H")
                 else:
                     for more in self._r(fields, node):
-                        yield from _put(more, d_e=register, e_sel="R")
+                        yield from put(more, d_e=register, e_sel="R")
                 for more in self._d(fields, node):
-                    yield from _put(more, d_b=register)
+                    yield from put(more, d_b=register)
             case ToStage(node=node, stage=stage):
                 source = self._load if node.kind == "load" else self._r
                 for more in source(fields, node):
-                    yield from _put(more, stage_w="L" if node.kind == "load" else "R", stage_wi=stage)
+                    yield from put(more, stage_w="L" if node.kind == "load" else "R", stage_wi=stage)
             case ToPredicate(node=node, register=register):
                 yield from self._condition(fields, node, register)
             case ToPair(node=node, low=low, high=high):
                 for more in self._load(fields, node):
-                    for placed in _put(more, d_e=high, e_sel="H", d_b=low):
+                    for placed in put(more, d_e=high, e_sel="H", d_b=low):
                         yield from self._d(placed, node)
             case Gather():
                 yield from self._gather(fields, request)
             case Collect(op=op) if op == "ballot" and fields.get("branch") == "exit":
                 return  # lanes of higher quads would miss those that have left
             case Collect(op=op, parity=parity, lane=lane, clamp=clamp):
-                for more in _put(fields, collect=op, collect_parity=parity):
+                for more in put(fields, collect=op, collect_parity=parity):
                     if lane is None:
                         yield more
                         continue
-                    for placed in _put(more, imm=clamp, b_shift=0):
+                    for placed in put(more, imm=clamp, b_shift=0):
                         yield from self._source(placed, "b", lane)
             case Memory():
-                for more in _put(fields, memory=request):
+                for more in put(fields, memory=request):
                     yield from self._memory(more, request)
             case Leave(kind="exit") if fields.get("collect") == "ballot":
                 return
             case Leave(kind=kind, target=target, guard=guard, negated=negated):
-                for more in _put(fields, leave=request, branch=kind, target=target):
+                for more in put(fields, leave=request, branch=kind, target=target):
                     yield from self._guarded(more, guard, negated, "g_branch")
 
     # ---- Operands ----
 
     def _source(self, fields: Fields, side: str, node: Node) -> Iterator[Fields]:
         """Fields in which operand ``side`` is the node."""
-        select = _FIELD.get(side, f"{side}_sel")
+        select = FIELD.get(side, f"{side}_sel")
         if node.kind == "const" and node.value == 0:
-            yield from _put(fields, **{select: "zero"})
+            yield from put(fields, **{select: "zero"})
             return
         for place in self.places(node):
-            for choice, port in _SIDES[side].get(place.kind, ()):
-                yield from _put(fields, **{select: choice, port: place.content})
-        if side in _TAKES_R and node.kind != "load":
-            for more in _put(fields, **{select: "R"}):
+            for choice, port in SIDES[side].get(place.kind, ()):
+                yield from put(fields, **{select: choice, port: place.content})
+        if side in TAKES_R and node.kind != "load":
+            for more in put(fields, **{select: "R"}):
                 yield from self._r(more, node)
-        if side in _TAKES_L and node.kind == "load":
-            for more in _put(fields, **{select: "L"}):
+        if side in TAKES_L and node.kind == "load":
+            for more in put(fields, **{select: "L"}):
                 yield from self._load(more, node)
 
     def _shifted(self, fields: Fields, node: Node) -> Iterator[Fields]:
         """Fields in which ALU A's shifted second operand is the node."""
-        for more in _put(fields, b_shift=0):
+        for more in put(fields, b_shift=0):
             yield from self._source(more, "b", node)
         found = small_shift(node)
         if found is not None:
-            for more in _put(fields, b_shift=found[1]):
+            for more in put(fields, b_shift=found[1]):
                 yield from self._source(more, "b", found[0])
 
     def _r(self, fields: Fields, node: Node) -> Iterator[Fields]:
@@ -175,17 +144,17 @@ class Matcher:
             return
         if node.kind == "alu":
             x, y = node.args
-            for op, first, second in _orders(node.name, x, y):
-                for more in _put(fields, alu_a=op, slow=op not in QUICK):
+            for op, first, second in orders(node.name, x, y):
+                for more in put(fields, alu_a=op, slow=op not in QUICK):
                     for placed in self._source(more, "a", first):
                         yield from self._shifted(placed, second)
         elif small_shift(node) is not None:
-            for more in _put(fields, alu_a="second"):
+            for more in put(fields, alu_a="second"):
                 yield from self._shifted(more, node)
         if node.leaf or self.places(node):
-            for more in _put(fields, alu_a="first"):
+            for more in put(fields, alu_a="first"):
                 yield from self._source(more, "a", node)
-            for more in _put(fields, alu_a="second", b_shift=0):
+            for more in put(fields, alu_a="second", b_shift=0):
                 yield from self._source(more, "b", node)
 
     def _load(self, fields: Fields, node: Node) -> Iterator[Fields]:
@@ -196,7 +165,7 @@ class Matcher:
             return
         if not self.may_load(node):
             return
-        for more in _put(fields, L=node, load=node.name, load_wide=node.value, slow=False):
+        for more in put(fields, L=node, load=node.name, load_wide=node.value, slow=False):
             for guarded in self._guarded(more, node.args[1] if len(node.args) > 1 else None, node.negated, "g_load"):
                 yield from self._r(guarded, node.args[0])
 
@@ -207,7 +176,7 @@ class Matcher:
                 yield fields
             return
         fields = {**fields, "M": node}
-        for more in _put(fields, m_op="first"):
+        for more in put(fields, m_op="first"):
             yield from self._source(more, "m1", node)
         if node.kind != "m":
             return
@@ -217,7 +186,7 @@ class Matcher:
         ):
             return
         shift = node.name in SHIFTS
-        for more in _put(fields, m_op=node.name):
+        for more in put(fields, m_op=node.name):
             for first, second in ((x, y), (y, x)) if node.name in MULTIPLIES else ((x, y),):
                 for placed in self._source(more, "m1", first):
                     for whole in self._source(placed, "amount" if shift else "m2", second):
@@ -226,10 +195,10 @@ class Matcher:
     def _raw(self, fields: Fields, node: Node) -> Iterator[Fields]:
         """Fields in which port C's register holds the node."""
         if node.kind == "const" and node.value == 0:
-            yield from _put(fields, rc=0)
+            yield from put(fields, rc=0)
         for place in self.places(node):
             if place.kind == "reg":
-                yield from _put(fields, rc=place.content)
+                yield from put(fields, rc=place.content)
 
     def _c(self, fields: Fields, node: Node) -> Iterator[Fields]:
         if "c" in fields:
@@ -252,20 +221,20 @@ class Matcher:
             return
         for place in self.places(node):
             if place.kind == "ballot":
-                yield from _put(fields, alu_b="second", c_sel="V", collected=True, c=node, g_sel=0, M=None)
-        for more in _put(fields, alu_b="first", g_sel=0):
+                yield from put(fields, alu_b="second", c_sel="V", collected=True, c=node, g_sel=0, M=None)
+        for more in put(fields, alu_b="first", g_sel=0):
             yield from self._m(more, node)
-        for more in _put(fields, alu_b="second", g_sel=0):
+        for more in put(fields, alu_b="second", g_sel=0):
             yield from self._c(more, node)
         if node.kind == "alu" and node.name == "and":
             for voted, part in (node.args, node.args[::-1]):
                 if any(place.kind == "ballot" for place in self.places(voted)):
                     ballot = {"c_sel": "V", "collected": True, "c": voted, "m_op": "first"}
-                    for more in _put(fields, alu_b="and", g_sel=0, **ballot):
+                    for more in put(fields, alu_b="and", g_sel=0, **ballot):
                         yield from self._m(more, part)
         if node.kind == "alu":
-            for op, first, second in _orders(node.name, *node.args) if node.name in QUICK else ():
-                for more in _put(fields, alu_b=op, g_sel=0):
+            for op, first, second in orders(node.name, *node.args) if node.name in QUICK else ():
+                for more in put(fields, alu_b=op, g_sel=0):
                     for placed in self._m(more, first):
                         yield from self._c(placed, second)
         elif node.kind == "select":
@@ -276,13 +245,13 @@ class Matcher:
     def _selected(self, fields: Fields, first: Node, second: Node, predicate: Node, negated: bool) -> Iterator[Fields]:
         """first where the predicate holds, else second. ``second op something`` needs no block of its own for that."""
         for more in self._guarded(fields, predicate, negated, "g_sel"):
-            for plain in _put(more, alu_b="first"):
+            for plain in put(more, alu_b="first"):
                 for placed in self._m(plain, first):
                     yield from self._c(placed, second)
             if first.kind == "alu" and second in first.args and first.name in QUICK:
-                for op, left, right in _orders(first.name, *first.args):
+                for op, left, right in orders(first.name, *first.args):
                     if right is second:
-                        for combined in _put(more, alu_b=op):
+                        for combined in put(more, alu_b=op):
                             for placed in self._m(combined, left):
                                 yield from self._c(placed, right)
 
@@ -291,12 +260,12 @@ class Matcher:
     def _guarded(self, fields: Fields, guard: Node | None, negated: bool, flag: str) -> Iterator[Fields]:
         """Fields in which the guard is this predicate and ``flag`` obeys it; no guard: the flag is off."""
         if guard is None:
-            yield from _put(fields, **{flag: 0})
+            yield from put(fields, **{flag: 0})
             return
         register = self.predicate(guard)
-        for more in _put(fields, g_index=register, g_neg=int(negated), **{flag: 1}):
+        for more in put(fields, g_index=register, g_neg=int(negated), **{flag: 1}):
             if self.ready(guard):
-                yield from _put(more, **{f"old {register}": True})
+                yield from put(more, **{f"old {register}": True})
             elif guard.kind in ("cmp", "range"):
                 yield from self._condition(more, guard, register)
 
@@ -306,19 +275,19 @@ class Matcher:
             if fields["p_node"] is node and fields["p_index"] == register:
                 yield fields
             return
-        for named in _put(fields, p_node=node, p_write=1, p_index=register, **{f"old {register}": False}):
+        for named in put(fields, p_node=node, p_write=1, p_index=register, **{f"old {register}": False}):
             if node.kind == "range":
                 if self.may_load(node):
-                    yield from _put(named, p_src="v")
+                    yield from put(named, p_src="v")
             else:
                 yield from self._compared(named, node, *node.args)
 
     def _compared(self, named: Fields, node: Node, x: Node, y: Node) -> Iterator[Fields]:
         for condition, first, second in ((node.name, x, y), (SWAPPED[node.name], y, x)):
-            for more in _put(named, p_src="a", cond=condition):
+            for more in put(named, p_src="a", cond=condition):
                 for placed in self._source(more, "a", first):
                     yield from self._shifted(placed, second)
-            for more in _put(named, p_src="b", cond=condition, m_op="first"):
+            for more in put(named, p_src="b", cond=condition, m_op="first"):
                 for placed in self._m(more, first):
                     yield from self._c(placed, second)
 
@@ -327,7 +296,7 @@ class Matcher:
     def _memory(self, fields: Fields, request: Memory) -> Iterator[Fields]:
         old = {} if request.old is None else {"d_o": request.old, "rc": request.old}
         wide = {"store_wide": int(request.wide)}
-        for more in _put(fields, store=request.width, atomic=request.atomic, **old, **wide):
+        for more in put(fields, store=request.width, atomic=request.atomic, **old, **wide):
             for guarded in self._guarded(more, request.guard, request.negated, "g_store"):
                 for upper in self._raw(guarded, request.high) if request.high is not None else (guarded,):
                     for placed in self._store_address(upper, request.address):
@@ -339,13 +308,13 @@ class Matcher:
         if node is None:
             yield fields
             return
-        for more in _put(fields, e_sel="R"):
+        for more in put(fields, e_sel="R"):
             yield from self._r(more, node)
 
     # ---- Exchange ----
 
     def _gather(self, fields: Fields, request: Gather) -> Iterator[Fields]:
-        for more in _put(fields, gather=request, branch="gather", publish_parity=request.parity):
+        for more in put(fields, gather=request, branch="gather", publish_parity=request.parity):
             for voted in self._guarded(more, request.vote, request.negated, "vote"):
                 for placed in self._members(voted, request.members):
                     yield from (placed,) if request.word is None else self._published(placed, request)
@@ -353,9 +322,9 @@ class Matcher:
     def _members(self, fields: Fields, node: Node) -> Iterator[Fields]:
         for place in self.places(node):
             if place.kind == "word":
-                yield from _put(fields, member="Q", pq=place.content)
+                yield from put(fields, member="Q", pq=place.content)
             elif place.kind == "reg":
-                yield from _put(fields, member="A", ra=place.content, publishes="D")
+                yield from put(fields, member="A", ra=place.content, publishes="D")
 
     def _published(self, fields: Fields, request: Gather) -> Iterator[Fields]:
         """A register's word is published as it is; what is computed, by its DATA."""
@@ -363,42 +332,30 @@ class Matcher:
         if not isinstance(fields.get("d_b"), Reg):
             for place in self.places(request.word):
                 if place.kind == "reg":
-                    yield from _put(fields, ra=place.content, d_b=0, publishes="ra")
-        for more in _put(fields, publishes="D"):
+                    yield from put(fields, ra=place.content, d_b=0, publishes="ra")
+        for more in put(fields, publishes="D"):
             for placed in self._d(more, request.word):
                 yield placed if isinstance(placed.get("d_b"), Reg) else {**placed, "d_b": request.scratch}
 
     def _store_address(self, fields: Fields, node: Node) -> Iterator[Fields]:
-        for more in _put(fields, sb_sel="zero"):
+        for more in put(fields, sb_sel="zero"):
             yield from self._source(more, "sa", node)
-        for more in _put(fields, sa_sel="zero", sb_sel="BS"):
+        for more in put(fields, sa_sel="zero", sb_sel="BS"):
             yield from self._shifted(more, node)
         if node.kind == "const":
             for place in self.places(node):
                 if place.kind == "imm":
-                    yield from _put(fields, sa_sel="zero", sb_sel="I", imm=place.content)
+                    yield from put(fields, sa_sel="zero", sb_sel="I", imm=place.content)
         if node.kind == "alu" and node.name == "add":
             for base, offset in (node.args, node.args[::-1]):
                 for more in self._source(fields, "sa", base):
-                    for with_offset in _put(more, sb_sel="BS"):
+                    for with_offset in put(more, sb_sel="BS"):
                         yield from self._shifted(with_offset, offset)
                     for place in self.places(offset) if offset.kind == "const" else ():
                         if place.kind == "imm":
-                            yield from _put(more, sb_sel="I", imm=place.content)
+                            yield from put(more, sb_sel="I", imm=place.content)
 
 
 def _order(request: Request) -> int:
     """Requests with fewest ways to be done come first."""
     return [Collect, Memory, Leave, ToPair, ToStage, ToPredicate, ToRegister, Gather].index(type(request))
-
-
-def _orders(op: str, x: Node, y: Node) -> list[tuple[str, Node, Node]]:
-    """An ALU operation with its operands in both orders, if it has both."""
-    return [(op, x, y)] + ([(COMMUTED[op], y, x)] if op in COMMUTED else [])
-
-
-def _put(fields: Fields, **content: object) -> Iterator[Fields]:
-    for name, value in content.items():
-        if fields.get(name, value) != value:
-            return
-    yield {**fields, **content}

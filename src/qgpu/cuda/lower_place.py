@@ -7,11 +7,21 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from qgpu.cuda.ir import Reg, Type
-from qgpu.cuda.lower_goals import Goal, Work
-from qgpu.cuda.lower_match import Fields, Matcher
+from qgpu.cuda.lower_match import Matcher
 from qgpu.cuda.lower_nodes import Node
+from qgpu.cuda.lower_ports import Fields
+from qgpu.cuda.lower_reads import (
+    BLOCK_COST,
+    LANE_COST,
+    SECOND_COST,
+    by_order,
+    has_room,
+    read_places,
+    reads_register,
+    roots,
+    value_cost,
+)
 from qgpu.cuda.lower_requests import (
-    Collect,
     Gather,
     Leave,
     Memory,
@@ -24,10 +34,9 @@ from qgpu.cuda.lower_requests import (
     ToStage,
     Word,
 )
+from qgpu.cuda.lower_work import Goal, Work
 from qgpu.isa.tokens import STAGE_REGISTERS
 
-UNIFORM_COST, LANE_COST, SECOND_COST, BLOCK_COST = 1.25, 4.5, 1.0, 1.0
-"""Tokens, as a guess: a register write of one value for all lanes, of one a lane; a second one's marker; EXEC."""
 _NEVER = 1 << 30
 
 
@@ -131,7 +140,7 @@ class Placer:
         """The cut with the request in block ``index``, or None."""
         self.effort.left -= 1
         there = cut.requests[index] if index < len(cut.requests) else ()
-        if not _room(there, request) or self.rivals(cut, there, request):
+        if not has_room(there, request) or self.rivals(cut, there, request):
             return None
         requests = (*there, request)
         fields = self.fit(cut, requests, index)
@@ -293,7 +302,7 @@ class Placer:
     def without_unread(self, cut: Cut) -> Cut:
         """The cut without values that were computed before a request and then not read."""
         while True:
-            read = {content for fields in cut.fields for content in _read(fields)}
+            read = {content for fields in cut.fields for content in read_places(fields)}
             place = next(
                 (
                     (index, request)
@@ -352,75 +361,6 @@ class Placer:
             free = [register for register in targets if register not in read]
             self.names[node] = free[0] if free else Reg(f"{self.prefix}p{node.order}", Type.PRED)
         return self.names[node]
-
-
-def roots(request: Request) -> tuple[Node, ...]:
-    """The nodes a request names."""
-    match request:
-        case Memory(address=address, value=value, guard=guard, high=high, compare=compare):
-            return tuple(node for node in (address, value, guard, high, compare) if node is not None)
-        case Leave(guard=guard):
-            return () if guard is None else (guard,)
-        case Gather(members=members, word=word, vote=vote):
-            return tuple(node for node in (members, word, vote) if node is not None)
-        case Collect(lane=lane):
-            return () if lane is None else (lane,)
-    return (request.node,)
-
-
-def roots_written(request: Request) -> tuple[Node, ...]:
-    """The node a request itself writes somewhere."""
-    return (request.node,) if isinstance(request, ToRegister | ToStage | ToPredicate | ToPair) else ()
-
-
-def reads_register(fields: Fields, register: Reg) -> bool:
-    return register in read_registers(fields)
-
-
-def _read(fields: Fields) -> list[object]:
-    """The registers and stage registers that a block reads."""
-    return [fields[port] for port in ("ra", "rb", "rc", "stage_1", "stage_2") if port in fields]
-
-
-def read_registers(fields: Fields) -> set[Reg]:
-    """The registers and predicates that a block reads."""
-    found = {content for port in ("ra", "rb", "rc", "g_index") if isinstance(content := fields.get(port), Reg)}
-    # An old value is sent to a register that port C must name; what that held counts only if something reads C.
-    if fields.get("d_o") == fields.get("rc") and fields.get("c_sel") != "C":
-        found -= {fields.get("d_o"), None} - {fields.get(port) for port in ("ra", "rb")}  # type: ignore[arg-type]
-    # A predicate written by the block itself is not read from before.
-    if fields.get("p_write") and fields.get("p_index") == fields.get("g_index"):
-        found.discard(fields["p_index"])
-    return found
-
-
-def written_registers(fields: Fields) -> set[Reg]:
-    found = {content for port in ("d_e", "d_b", "d_o") if isinstance(content := fields.get(port), Reg)}
-    if fields.get("p_write"):
-        found.add(fields["p_index"])  # type: ignore[arg-type]
-    return found
-
-
-def _room(there: Sequence[Request], request: Request) -> bool:
-    """Whether a block with these requests may have room for one more of this kind."""
-    count = sum(type(other) is type(request) for other in there)
-    return count < (2 if isinstance(request, ToRegister) else 1) and request not in there
-
-
-def value_cost(request: Request) -> float:
-    if isinstance(request, ToPair):
-        return 2 * (UNIFORM_COST if request.node.uniform else LANE_COST) + SECOND_COST
-    if not isinstance(request, ToRegister):
-        return 0.0
-    return UNIFORM_COST if request.node.uniform else LANE_COST
-
-
-def by_size(node: Node) -> tuple[int, int]:
-    return node.size, node.order
-
-
-def by_order(node: Node) -> int:
-    return node.order
 
 
 def stage_numbers(cut: Cut) -> dict[Stage, int] | None:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from qgpu.cuda.ir import Function, Instruction, Reg
-from qgpu.cuda.lower_goals import Work
-from qgpu.cuda.lower_place import Cut, roots, stage_numbers
+from qgpu.cuda.lower_place import Cut, stage_numbers
+from qgpu.cuda.lower_reads import roots
 from qgpu.cuda.lower_registers import Code, TooMany, numbered
 from qgpu.cuda.lower_requests import Stage, Word
+from qgpu.cuda.lower_work import Work
 from qgpu.cuda.ptx import SourceLine
 from qgpu.errors import UnsupportedError
 from qgpu.isa import encoding

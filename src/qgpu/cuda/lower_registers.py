@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from qgpu.cuda.ir import Reg, Type
-from qgpu.cuda.lower_place import read_registers, written_registers
+from qgpu.cuda.lower_reads import read_registers, written_registers
 from qgpu.isa.tokens import PREDICATES, REGISTERS
 
 

@@ -14,10 +14,11 @@ from functools import cached_property
 from heapq import heappop, heappush
 
 from qgpu.cuda.ir import Reg
-from qgpu.cuda.lower_goals import Goal
 from qgpu.cuda.lower_nodes import Node, small_shift
-from qgpu.cuda.lower_place import BLOCK_COST, Cut, Placer, by_order, by_size, roots, roots_written, value_cost
+from qgpu.cuda.lower_place import Cut, Placer
+from qgpu.cuda.lower_reads import BLOCK_COST, by_order, by_size, roots, roots_written, value_cost
 from qgpu.cuda.lower_requests import Leave, Memory, Request, ToPair, ToPredicate, ToRegister, ToStage
+from qgpu.cuda.lower_work import Goal
 from qgpu.isa.tokens import BLOCKS
 
 EXPANDED = 32
