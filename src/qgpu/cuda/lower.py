@@ -96,7 +96,7 @@ def _fitting(best: Version, first: Version, lowering: Lowering) -> Lowered:
         try:
             return lowering.lowered(lowering.version(spill.function, True), spill.bytes_per_thread, spill.count)
         except (NoRegisters, NoBlocks) as none:
-            last = none
+            last = last if isinstance(last, NoBlocks) else none
     assert last is not None
     raise last
 
