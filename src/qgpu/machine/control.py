@@ -7,7 +7,7 @@ more level, say which condition holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from qgpu.circuit.builder import Builder
@@ -62,16 +62,18 @@ def control(b: Builder, ctx: Context, path: Datapath) -> Word:
     execute = ctx.token.kind["EXEC"]
     here = places(b, ctx)
     index = grid(b, ctx)
-    # the DATA that may come next: two words where the values decide between two halves
-    low, high = b.bus_word("out.low", DATA_BITS), b.bus_word("out.high", DATA_BITS)
-    b.mux("out.cta", index.choices, into=low)
     with b.scope("result"):
         select = halves(b, ctx)
+        # the DATA that may come next, of each destination: two words where the values decide between two halves
+        out = {
+            name: (b.bus_word(f"{name}.out.low", DATA_BITS), b.bus_word(f"{name}.out.high", DATA_BITS))
+            for name in ("early", "late", "old")
+        }
         forms = []
         for name, words, mine in (("early", path.early, here.of_early), ("late", path.late, here.of_late)):
-            result_buffer(b, name, execute, words, mine, select, low, high)
+            result_buffer(b, name, execute, words, mine, select, out[name])
             forms.append(result_form(b, name, execute, words, mine, ctx.ranks))
-        row = rows(b, ctx, path, here.of_old, select, (low, high))
+        row = rows(b, ctx, path, here.of_old, select, out["old"])
         forms.append(row.old)
         # zero but for the destination that the token belongs to
         long, mixed = (total(bits).assume(0, 1) for bits in zip(*((f.long, f.mixed) for f in forms), strict=True))
@@ -81,7 +83,8 @@ def control(b: Builder, ctx: Context, path: Datapath) -> Word:
         phase = here.phase
         ends = _ends(b, phase, path, shape, row)
         choices = [
-            *_values(b, ctx, phase, path, shape, low, high, index),
+            *_values(b, phase, path, shape, out.values()),
+            (index.goes_on, b.mux("cta", index.choices).zero_extend(tokens.CODE_BITS)),
             *_further(ctx, path, ends, shape, row.old),
             *_rows(ctx, ends, row),
             *_places(ctx, ends, place, index),
@@ -119,24 +122,25 @@ def _ends(b: Builder, phase: Phase, path: Datapath, shape: Form, row: Rows) -> E
 
 
 def _values(
-    b: Builder, ctx: Context, phase: Phase, path: Datapath, shape: Form, low: Word, high: Word, index: Grid
+    b: Builder, phase: Phase, path: Datapath, shape: Form, out: Iterable[tuple[Word, Word]]
 ) -> list[Choice]:
-    """DATA that carry values, and the VALW that begins them. At an EXEC a value's first half is always a low one."""
+    """DATA that carry values, and the VALW that begins them. At an EXEC a value's first half is always a low one.
+    ``out``: of each destination the low and the high half that may come next, zero but for the token's own."""
     runs, long, mixed = ~path.fault, shape.long, shape.mixed
     takes_wide = (phase.begins_many, runs, long, mixed)
     begins = b.sum_of("value.begins", [
         (phase.begins + runs, {2: 1}),
         (sum(takes_wide, constant(0)), {4: -1}),
-        (phase.surely_low + index.goes_on, lambda n: n),
+        (phase.surely_low, lambda n: n),
         (phase.first_data + mixed - long, {2: 1}),
         (phase.second_of_two + long, {2: 1}),
         (phase.second_of_more - long, {1: 1}),
     ], 0, 1)  # fmt: skip
     goes_high = any_of(b, "value.high", (phase.surely_high,), (phase.first_data, long))
     first_wide = b.and_("first.wide", *takes_wide)
+    halves_out = [choice for low, high in out for choice in ((begins, low), (goes_high, high))]
     return [
-        (begins, low.zero_extend(tokens.CODE_BITS)),
-        (goes_high, high.zero_extend(tokens.CODE_BITS)),
+        *((condition, word.zero_extend(tokens.CODE_BITS)) for condition, word in halves_out),
         (first_wide, values_word(phase.first_register, constant(1))),
     ]
 

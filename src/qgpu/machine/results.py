@@ -68,10 +68,11 @@ def halves(b: Builder, ctx: Context) -> Halves:
 
 
 def result_buffer(
-    b: Builder, name: str, write: Expr, words: Sequence[Word], mine: Expr, select: Halves, low: Word, high: Word
+    b: Builder, name: str, write: Expr, words: Sequence[Word], mine: Expr, select: Halves, out: tuple[Word, Word]
 ) -> None:
-    """Keeps four words from the token where ``write`` is 1; where ``mine`` is 1, brings the selected halves to ``low``
-    and ``high`` (buses)."""
+    """Keeps four words from the token where ``write`` is 1; where ``mine`` is 1, brings the selected halves to ``out``
+    (low and high, buses)."""
+    low, high = out
     for pair in range(2):
         fields, into = [], {}
         for i in (2 * pair, 2 * pair + 1):
@@ -112,14 +113,3 @@ def result_form(b: Builder, name: str, write: Expr, words: Sequence[Word], mine:
 def not_sign_extension(b: Builder, name: str, word: Word) -> Expr:
     """1 if a 32-bit word is not its low half sign-extended: its bits 15..31 are mixed. One level, three neurons."""
     return b.lookup(name, total(word.bits[15:]), lambda n: int(0 < n < 17))
-
-
-def buffer(b: Builder, name: str, write: Expr, words: Sequence[Word], active: Bits) -> list[Word]:
-    """Four lanes' words, kept from the token where ``write`` is 1; inactive lanes read zero."""
-    kept: list[Word] = []
-    for half in range(2):
-        lanes = (2 * half, 2 * half + 1)
-        fields = [Field(f"lane{i}", words[i], select=active[i]) for i in lanes]
-        found = b.memory(f"{name}.half{half}", fields, Port((), (write,)), Port(()))
-        kept += [found[f"lane{i}"] for i in lanes]
-    return kept
