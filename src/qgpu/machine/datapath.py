@@ -70,11 +70,12 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
             b.mux(f"data.lane{i}", [((stage_is["R"], ctx.active[i]), r[i]), ((stage_is["L"], ctx.active[i]), load[i])])
             for i in range(4)
         ]
-        s1, s2 = stage_registers(b, ctx, data, stage_write)
+        reads = {f"stage_{k}": [operand.staged(f"S{k}") for operand in ops.late] for k in (1, 2)}
+        stage_registers(b, ctx, data, stage_write, reads)
     results, early, guard, taken, store_lane, at_fault, trap_lane, predicates = ([] for _ in range(8))
     for i in range(4):
         with b.scope(f"lane{i}"):
-            m1, m2, c = ops.late[i].with_values(b, r[i], load[i], s1[i], s2[i], voted(ends, v[i]))
+            m1, m2, c = ops.late[i].join(b, r[i], load[i], voted(ends, v[i]))
             first = condition(b, "condition.a", orders[i], compares[0])
             later = order(b, "order.b", m1, c)
             second = condition(b, "condition.b", later, compares[1])

@@ -6,6 +6,10 @@ from collections.abc import Callable, Sequence
 
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr, total
+from qgpu.circuit.word import Word
+
+Gated = tuple[Expr, Word]
+"""A gate, and the buses that a word is read to where it is 1."""
 
 
 def equals(value: int) -> Callable[[int], int]:

@@ -18,34 +18,8 @@ from qgpu.isa import encoding
 from qgpu.machine.address import added_digits, chosen_digits
 from qgpu.machine.alu_shift import PRODUCTS
 from qgpu.machine.alu_terms import line
+from qgpu.machine.late_operands import LateOperand, LateOperands
 from qgpu.machine.parts import Context, Writes
-
-
-@dataclass(frozen=True, eq=False)
-class LateOperands:
-    """Operands of unit M and ALU B of one lane. ``known``: m1, m2 and c where they are registers, parameters, specials
-    or the immediate, else zero; m2 is zero unless unit M multiplies, c in lanes that are not active. ``amount``: m2
-    where unit M shifts, else zero; ``third``: register C, for funnel shifts and what stores take beyond D. ``m1_is``,
-    ``m2_is``, ``c_is``: choice -> 1 if it is the operand."""
-
-    known: tuple[Word, Word, Word]
-    amount: Word
-    third: Word
-    active: Expr
-    m1_is: Mapping[str, Expr]
-    m2_is: Mapping[str, Expr]
-    c_is: Mapping[str, Expr]
-
-    def with_values(self, b: Builder, r: Word, load: Word, s1: Word, s2: Word, v: Word) -> tuple[Word, Word, Word]:
-        """(m1, m2, c), 32 bits each. One level."""
-        m1, m2, c = self.known
-        c_more = (("S2", s2), ("L", load), ("V", v))
-        m1_more = [(self.m1_is["R"], r), (self.m1_is["L"], load), (self.m1_is["S1"], s1), (self.m1_is["V"], v)]
-        return (
-            b.mux("m1", [(_one(), m1), *m1_more]),
-            b.mux("m2", [(_one(), m2), (self.m2_is["R"], r), (self.m2_is["L"], load), (self.m2_is["S2"], s2)]),
-            b.mux("c", [(_one(), c), *(((self.active, self.c_is[k]), word) for k, word in c_more)]),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,17 +183,19 @@ def _late(
              for name in ("B", "I", "Q", "A")}  # fmt: skip
     found = []
     for lane in range(4):
-        ra, rb, rc = (ports[port][lane] for port in "ABC")
-        with b.scope(f"lane{lane}.known"):
-            m1 = b.mux("m1", [(m1_is["A"], ra), (m1_is["B"], rb), (m1_is["Q"], q)])
-            early = (("B", rb), ("I", imm), ("Q", q), ("A", ra))
-            m2 = b.mux("m2", [(m2_is[name], word) for name, word in early])
-            amount = b.mux("amount", [(by_is[name], word) for name, word in early])
-            active = ctx.active[lane]
-            third = Word("third", tuple(b.buffer(f"third.bit{i}", bit) for i, bit in enumerate(rc)))
-            sources = (("C", rc), ("X", x[lane]), ("I", imm), ("Q", q))
-            c = b.mux("c", [((active, c_is[name]), word) for name, word in sources])
-        found.append(LateOperands((m1, m2, c), amount, third, active, m1_is, m2_is, c_is))
+        sources = {port: ports[port][lane] for port in "ABC"} | {"Q": q, "I": imm, "X": x[lane]}
+        active = ctx.active[lane]
+
+        def operand(name: str, is_: Mapping[str, Expr], *more: Expr) -> LateOperand:
+            early = [((*more, is_[k]), sources[k]) for k in is_ if k in sources]  # noqa: B023 - called in this pass
+            return LateOperand(b.bus_word(name, 32), is_, early, more)
+
+        with b.scope(f"lane{lane}"):
+            amount = b.mux("amount", [(hot, sources[name]) for name, hot in by_is.items()])
+            third = Word("third", tuple(b.buffer(f"third.bit{i}", bit) for i, bit in enumerate(sources["C"])))
+            staged = b.and_("c.staged", active, c_is["S2"])
+            c = operand("c", {**c_is, "S2": staged}, active)
+            found.append(LateOperands(operand("m1", m1_is), operand("m2", m2_is), c, amount, third))
     return found
 
 

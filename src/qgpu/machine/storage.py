@@ -5,7 +5,7 @@ A port that does not load reads zero.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from qgpu.circuit import words as w
 from qgpu.circuit.builder import Builder
@@ -13,6 +13,7 @@ from qgpu.circuit.ir import Expr, Port
 from qgpu.circuit.memory import Field
 from qgpu.circuit.word import Word
 from qgpu.isa import tokens
+from qgpu.machine.gates import Gated
 from qgpu.machine.operands import literals
 from qgpu.machine.parts import Context, Writes
 
@@ -48,20 +49,20 @@ def load_row(
     return memory_port(b, f"memory.lane{lane}", ctx, writes, row, loads)
 
 
-def stage_registers(b: Builder, ctx: Context, data: Sequence[Word], writes: Expr) -> tuple[list[Word], list[Word]]:
-    """S1 and S2 a lane: a row holds one stage register of two lanes."""
-    ports: list[list[Word]] = []
-    for port in ("stage_1", "stage_2"):
-        found: list[Word] = []
-        for half in range(2):
-            lanes = (2 * half, 2 * half + 1)
-            read = w.register_file(
-                b, f"stage.{port}.half{half}", [Field(f"lane{i}", data[i]) for i in lanes],
-                w.Access(ctx.rom["stage_wi"] + ctx.exec_quad, (writes,)), [w.Access(ctx.rom[port] + ctx.exec_quad)],
-            )[0]  # fmt: skip
-            found += [read[f"lane{i}"] for i in lanes]
-        ports.append(found)
-    return ports[0], ports[1]
+def stage_registers(
+    b: Builder, ctx: Context, data: Sequence[Word], writes: Expr, reads: Mapping[str, Sequence[Sequence[Gated]]]
+) -> None:
+    """``data``: what a lane writes where ``writes`` is 1. ``reads``: field that names the register (stage_1, stage_2),
+    and for each lane what it is read to. A row holds two words."""
+    write = w.Access(ctx.rom["stage_wi"] + ctx.exec_quad, (writes,))
+    for port, lanes in reads.items():
+        every = [(data[lane], *gated) for lane, targets in enumerate(lanes) for gated in targets]
+        for n in range(0, len(every), 2):
+            pair = {f"word{k}": one for k, one in enumerate(every[n : n + 2])}
+            fields = [Field(name, word, select=on) for name, (word, on, _) in pair.items()]
+            into = {name: to for name, (_, _, to) in pair.items()}
+            read = w.Access(ctx.rom[port] + ctx.exec_quad)
+            w.register_file(b, f"stage.{port}.pair{n // 2}", fields, write, [read], into=[into])
 
 
 def predicate(b: Builder, ctx: Context, lane: int, holds: Expr, writes: Expr) -> Expr:
