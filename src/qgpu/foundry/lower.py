@@ -198,7 +198,7 @@ class _Lowering:
                 for side, position, _ in steps(rest, self._pivot(part, "saw"))[1]:
                     breaks.update([(side, position, 0), (side, position, 1)])
                 breaks.update(["slope"] if slope else [])
-            known = self.stepped[terms] = len(breaks) <= len(bends) + 1
+            known = self.stepped[terms] = 4 * len(breaks) <= 5 * len(bends)
         return known
 
 

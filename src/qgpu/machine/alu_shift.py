@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from qgpu.circuit.builder import Builder
 from qgpu.circuit.ir import Expr, total
 from qgpu.circuit.word import Word
-from qgpu.machine.alu_terms import Term, conj, line, literals
+from qgpu.machine.alu_terms import Term, conj, identity, line, literals
 
 FINE = 4
 FINE_BITS = FINE.bit_length() - 1
@@ -87,18 +87,21 @@ def unit_lines(b: Builder, rom: Mapping[str, Word]) -> dict[str, Expr]:
         return {f"shift.{key}": line(b, rom, key, {"m_op": ops}) for key, ops in kinds.items()}
 
 
-def coarse(m1: Word, high: Word, k: Amount, is_: Mapping[str, Expr]) -> list[list[Term]]:
-    """Terms of the bits after the first level, none where the unit does not shift; about 330 neurons."""
+def coarse(b: Builder, m1: Word, high: Word, k: Amount, is_: Mapping[str, Expr]) -> list[list[Term]]:
+    """Terms of the bits after the first level, none where the unit does not shift; about 370 neurons. ``high`` is moved
+    a level before, where there is room."""
     found: list[list[Term]] = []
     for j in range(COARSE):
         terms: list[Term] = []
+        above: list[Term] = []
         for q, here in enumerate(k.coarse):
             place = j + FINE * q
             if place < 32:
                 terms.append(conj(m1[place], ~is_["shift.shl"], here))
             elif place < 64:
                 terms.append(conj(m1[place - 32], is_["shift.shl"], here))
-                terms.append(conj(high[place - 32], is_["shift.shf"], here))
+                above.append(conj(high[place - 32], is_["shift.shf"], here))
+        terms.append((b.sum_of(f"funnel{j}", above, 0, 1), identity))
         reach = max(0, -(-(32 - j) // FINE))  # the least k div 4 that brings the sign here
         terms.append(conj(m1.sign, is_["shift.shr.s"], *([total(k.coarse[reach:]).assume(0, 1)] if reach else [])))
         found.append(terms)

@@ -17,7 +17,7 @@ from qgpu.machine.faults import access_fault, first_fault, sizes
 from qgpu.machine.flow import flow
 from qgpu.machine.lanes import lanes
 from qgpu.machine.loads import BYTES as LOAD_BYTES
-from qgpu.machine.loads import load_value
+from qgpu.machine.loads import Load, load_value
 from qgpu.machine.operands import decoded, operands
 from qgpu.machine.parts import Context, Datapath, Writes
 from qgpu.machine.results import any_of
@@ -59,17 +59,20 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
         address = result if i < 2 else r[i]
         lower, upper = load_row(b, ctx, writes, i, address, load_size.any)
         row = lower + upper if i == 0 else row
-        load.append(load_value(b, f"load.lane{i}", load_is, address, lower, upper))
+        word = load_value(b, f"load.lane{i}", load_is, address, lower, upper)
+        load.append(Load(word, (load_is, address, lower, upper) if i == 3 else None))
         high.append(upper)
         for n, (name, at, size) in enumerate((("load", r[i], load_size), ("store", s[i], store_size))):
             found = access_fault(b, f"fault.{name}{i}", ctx, at, size, ctx.active[i])
             wrong[n].append(found[0])
             misaligned[n].append(found[1])
     with b.scope("stage"):
-        data = [
-            b.mux(f"data.lane{i}", [((stage_is["R"], ctx.active[i]), r[i]), ((stage_is["L"], ctx.active[i]), load[i])])
-            for i in range(4)
-        ]
+        data = []
+        for i in range(4):
+            loaded = load[i].cases(b, f"load.lane{i}", (stage_is["L"], ctx.active[i]))
+            own = (stage_is["R"], ctx.active[i])
+            bits = (any_of(b, f"data.lane{i}.bit{k}", (*own, r[i][k]), *loaded[k]) for k in range(32))
+            data.append(Word(f"data.lane{i}", tuple(bits)))
         reads = {f"stage_{k}": [operand.staged(f"S{k}") for operand in ops.late] for k in (1, 2)}
         stage_registers(b, ctx, data, stage_write, reads)
     results, early, guard, taken, store_lane, at_fault, trap_lane, predicates = ([] for _ in range(8))
@@ -101,7 +104,7 @@ def datapath(b: Builder, ctx: Context, writes: Writes) -> Datapath:
             amount = alu_shift.amount(b, "amount", ops.late[i].amount, amount_is)
             results.append(alu_b.late(b, "late", m1, m2, c, ops.late[i].third, amount, b_is, replace))
             early.append(b.mux("early", [
-                ((active, e_is["R"]), r[i]), ((active, e_is["L"]), load[i]), ((active, takes_high), high[i])
+                ((active, e_is["R"]), r[i]), ((active, e_is["L"]), load[i].word), ((active, takes_high), high[i])
             ]))  # fmt: skip
     fault = first_fault(b, *zip(*at_fault, strict=True), trap_lane, [*misaligned[0], *misaligned[1]])
     alive = lanes(b, ctx, ends, waiting, predicates)

@@ -21,7 +21,7 @@ def possible(bits: Sequence[Expr]) -> bool:
     return all(bit.terms or bit.const for bit in bits)
 
 
-def any_of(b: Builder, name: str, *cases: tuple[Expr, ...]) -> Expr:
-    """OR of ANDs that exclude each other. One level, a neuron a case."""
+def any_of(b: Builder, name: str, *cases: tuple[Expr, ...], into: Expr | None = None) -> Expr:
+    """OR of ANDs that exclude each other. One level, a neuron a case. ``into``: a bus to add it to."""
     terms = [(total(case), equals(len(case))) for case in cases if possible(case)]
-    return b.sum_of(name, terms, 0, 1)
+    return b.sum_of(name, terms, 0, 1, into)
