@@ -17,13 +17,13 @@ from .lower import lower
 from .netlist import Netlist, prune
 from .network import Network
 from .numbers import anchors_for
-from .pack import pack
 from .place import Placement, place, slots_within, smallest_hidden
 from .plan import Room
 from .prove import needed_allowance, prove
 from .report import Report, report_on
 from .rows import Allowance
-from .schedule import fullest, schedule
+from .schedule import fullest
+from .settle import schedule
 from .validate import validate
 
 NEURON_STEP = 64
@@ -78,8 +78,6 @@ def arrange(netlist: Netlist, options: Options) -> tuple[Placement, Frame]:
         if allowance != lowered.allowance:
             lowered = lower(netlist, allowance)
         plan = schedule(lowered, room, target)
-        if target is not None:
-            plan = pack(plan, room, target)
         placement = place(plan)
         crowded = {layer: count for layer, count in enumerate(neurons_a_layer(placement)) if count > limit}
         if crowded:  # clears came on top of a full layer: leave it room for them

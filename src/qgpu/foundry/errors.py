@@ -21,5 +21,13 @@ class FoundryError(QgpuError):
         super().__init__(f"circuit '{circuit}', {stage}: {count}\n" + "\n".join(lines))
 
 
+class TooFarOff(FoundryError):
+    """Sums or reads that no form keeps exact. ``signals``: those that are too far off, by number."""
+
+    def __init__(self, circuit: str, faults: Sequence[str], signals: frozenset[int]) -> None:
+        super().__init__(circuit, "lowering", faults)
+        self.signals = signals
+
+
 class NetworkFileError(QgpuError, ValueError):
     """A network file that cannot be read. The text names the file and what is wrong with it."""

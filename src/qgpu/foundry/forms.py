@@ -81,8 +81,8 @@ class Chooser:
         most_on = top - const
         tries = [self._added(parts, const, base, target)]
         if most_on > 0 and all(min(part.table[1]) >= 0 for part in parts):
-            ends = sum(spike(part.table) is not None for part in parts)
-            if ends > 2 * most_on:
+            heights = [end[2] for part in parts if (end := spike(part.table)) is not None]
+            if heights and len(heights) * min(heights) > 2 * most_on:
                 tries.append(self._exclusive(parts, const, base, target, most_on))
         good = [form for form in tries if form.error <= target]
         return min(good or tries, key=lambda form: (len(form.uses) if good else 0, form.error))
@@ -98,7 +98,8 @@ class Chooser:
         ends = [part for part in parts if self._sharp(part) is not None]
         rest = [part for part in parts if self._sharp(part) is None]
         ways = [self._ramp(part) for part in rest]
-        on = base + TAIL * len(ends) + sum_rounding(2 * len(ends), 2 * most_on, most_on)
+        tails = TAIL * sum(max(part.table[1]) for part in ends)
+        on = base + tails + sum_rounding(2 * len(ends), 2 * most_on, most_on)
         room = (target - on - _total(ways)) / most_on
         sharp = [self._end(part, room) for part in ends]
         on += most_on * max((way.error for way in sharp), default=0.0)

@@ -13,7 +13,7 @@ from math import gcd
 
 import numpy as np
 
-from .errors import FoundryError
+from .errors import TooFarOff
 from .forms import Chooser, Part, Terms
 from .netlist import Affine, DelayCell, MemoryCell, Netlist, SumCell
 from .numbers import GATHER_RATIO, READ_ERROR, is_bf16
@@ -50,15 +50,16 @@ class Lowered:
     allowance: Allowance
 
 
-def lower(netlist: Netlist, allowance: Allowance | None = None, restoring: bool = True) -> Lowered:
-    """Rows and forms for every Sum. ``restoring``: whether levels may be added (see ``restore``). Raises FoundryError
+def lower(netlist: Netlist, allowance: Allowance | None = None, packed: frozenset[int] | None = None) -> Lowered:
+    """Rows and forms for every Sum. ``packed``: signals that packing has put together; where it is given, no levels may
+    be added (see ``restore``). Raises TooFarOff
     where no form is exact."""
     allowance = allowance or Allowance()
-    netlist, bears = restore(netlist, allowance, restoring)
+    netlist, bears = restore(netlist, allowance, packed)
     lowering = _Lowering(netlist, allowance, bears)
     lowering.run()
     if lowering.faults:
-        raise FoundryError(netlist.name, "lowering", list(dict.fromkeys(lowering.faults)))
+        raise TooFarOff(netlist.name, list(dict.fromkeys(lowering.faults)), frozenset(lowering.too_far_off))
     return Lowered(netlist, tuple(lowering.row_ids), lowering.sums, tuple(lowering.error), tuple(bears), allowance)
 
 
@@ -115,6 +116,7 @@ class _Lowering:
         self.row_ids: dict[Row, int] = {}
         self.sums: dict[int, LoweredSum] = {}
         self.faults: list[str] = []
+        self.too_far_off: set[int] = set()
         self.chooser = Chooser(netlist.lo, netlist.hi, self.error, self._pivot, allowance.scale, self._stepped)
 
     def run(self) -> None:
@@ -136,6 +138,7 @@ class _Lowering:
         if total <= bears:
             self.errors.add(driver, found)
             return
+        self.too_far_off.add(driver[1])
         self.faults.append(
             f"{where}: float32 errors of its inputs add up to {total:.3g}, its readers bear {bears:.3g}; put a level "
             f"between, or use fewer inputs: {self._names(args)}"
@@ -148,6 +151,7 @@ class _Lowering:
     def _memory(self, number: int, cell: MemoryCell) -> None:
         for label, found, most, args in port_errors(cell, self.error):
             if found > most:
+                self.too_far_off.update(signal for arg in args for signal, _ in arg.terms)
                 self.faults.append(
                     f"memory '{cell.name}', {label}: float32 errors of its inputs add up to {found:.3g}, at most "
                     f"{most:.3g} may; put a level between, or use fewer inputs: {self._names(args)}"
@@ -161,15 +165,18 @@ class _Lowering:
         out, name = cell.out, self.netlist.names[cell.out]
         target = (self.bears[out] - self.allowance.clear) / self.cases.of(out).cases
         others = self.lowest[out] - _least(cell)
-        form = self.chooser.choose(out, parts, const, target, self.netlist.hi[out] - others)
+        top = self.netlist.hi[out] - others
+        form = self.chooser.choose(out, parts, const, target, top if cell.most is None else min(top, cell.most))
         for row in form.uses:
             if not any_order_exact(row, self.netlist.lo, self.netlist.hi):
+                self.too_far_off.add(out)
                 names = ", ".join(self.netlist.names[signal] for signal, _ in row.terms[:8])
                 self.faults.append(
                     f"sum '{name}': partial sums of a neuron over {names} pass 256, bfloat16 would round them; "
                     f"split the sum into two levels"
                 )
         if any(not is_bf16(np.array([weight])) for weight in form.uses.values()):
+            self.too_far_off.add(out)
             self.faults.append(f"sum '{name}': its table jumps by more than bfloat16 holds; split it in two")
         self._add(f"sum '{name}'", (number, out), form.error, [arg for arg, _ in cell.parts])
         ids = self.row_ids

@@ -31,10 +31,12 @@ class Affine:
 
 @dataclass(frozen=True)
 class SumCell:
-    """``out = sum of table[arg - arg.lo]`` over ``parts`` of (arg, table)."""
+    """``out = sum of table[arg - arg.lo]`` over ``parts`` of (arg, table). ``most``: the largest value of that sum,
+    None: what is left of ``out``'s range."""
 
     out: int
     parts: tuple[tuple[Affine, tuple[int, ...]], ...]
+    most: int | None = None
 
 
 @dataclass(frozen=True)

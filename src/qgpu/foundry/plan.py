@@ -8,7 +8,7 @@ for the embedding), and it is read, by cells and at the very end by the output h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -16,7 +16,6 @@ from .lower import Lowered
 from .netlist import DelayCell, SumCell, inputs, outputs
 from .stock import has_deltanet
 
-UNPACKED = 2.0**-12  # unpacking four bits adds no larger an error
 DELAYS_A_HEAD = 127  # the last value dim is the pad
 
 
@@ -28,16 +27,6 @@ class Room:
     neurons: int
     max_layers: int
     crowded: tuple[tuple[int, int], ...] = ()
-
-
-def first_idle(event: int, read: bool) -> int:
-    """The first MLP stage that could pack a signal away after an event: a read, or its being ready."""
-    return event | 1 if read else event + 1 + event % 2
-
-
-def last_idle(read: int) -> int:
-    """The last MLP stage that could bring a packed signal back before it is read."""
-    return read - 1 - read % 2
 
 
 class Plan:
@@ -164,20 +153,6 @@ class Plan:
             return 2 * self.layers + 1
         return max(self.read_at[signal], default=self.birth(signal) or 0) | 1
 
-    def reads(self, signal: int) -> list[int]:
-        """The stages at which it is read, in order."""
-        found = sorted(self.read_at[signal])
-        return [*found, 2 * self.layers] if signal in self.code_signals else found
-
-    def idle_spans(self, signal: int) -> Iterable[tuple[int, int]]:
-        """(first, last) MLP stages between which it could be packed away."""
-        last, read = self.ready(signal), False
-        for event in self.reads(signal):
-            first, end = first_idle(last, read), last_idle(event)
-            if end > first:
-                yield first, end
-            last, read = event, True
-
     def occupancy(self) -> list[int]:
         """Signals alive after each stage, from the embedding (index 0) on."""
         change = [0] * (2 * self.layers + 4)
@@ -187,21 +162,6 @@ class Plan:
                 change[birth + 1] += 1
                 change[self.death(signal) + 1] -= 1
         return list(accumulate(change[: 2 * self.layers + 1]))
-
-    def idle(self) -> list[int]:
-        """Signals alive after each stage that could be packed away there, from the embedding (index 0) on."""
-        change = [0] * (2 * self.layers + 4)
-        for signal in range(len(self.drivers)):
-            if self.packable(signal):
-                for first, end in self.idle_spans(signal):
-                    change[first + 1] += 1
-                    change[end + 1] -= 1
-        return list(accumulate(change[: 2 * self.layers + 1]))
-
-    def packable(self, signal: int) -> bool:
-        """Whether it has few enough values to share a dim with others, and its readers bear what unpacking adds."""
-        netlist = self.lowered.netlist
-        return netlist.hi[signal] - netlist.lo[signal] <= 3 and self.lowered.bears[signal] >= UNPACKED
 
 
 def _forget(counter: Counter[int], key: int) -> None:

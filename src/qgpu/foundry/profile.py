@@ -19,10 +19,10 @@ from qgpu.circuit.ir import Circuit
 from .cast import Options
 from .lower import lower
 from .netlist import DelayCell, LayerCell, MemoryCell, Netlist, SumCell, inputs, outputs, prune
-from .pack import pack
 from .place import rows_a_layer, slots_within
 from .plan import DELAYS_A_HEAD, Room
-from .schedule import Schedule, schedule
+from .schedule import Schedule
+from .settle import schedule
 from .stock import has_deltanet
 from .validate import validate
 
@@ -75,8 +75,7 @@ def profile(circuit: Circuit, options: Options | None = None, depth: int | None 
     netlist = prune(validate(circuit))
     room = Room(options.heads, options.intermediate or options.max_intermediate, options.max_layers)
     target = slots_within(options.max_hidden, options.text_dims) if options.max_hidden else None
-    plan = schedule(lower(netlist), room, target)
-    return profile_of(plan if target is None else pack(plan, room, target), depth)
+    return profile_of(schedule(lower(netlist), room, target), depth)
 
 
 def profile_of(plan: Schedule, depth: int | None = None) -> Profile:

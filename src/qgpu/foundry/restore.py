@@ -17,6 +17,7 @@ from .shared import cases_of
 from .tables import slope_of, spike
 
 MANY = 24  # parts of a sum
+STRICT = 8  # of what a sum of many parts bears, its inputs get so small a part: who reads it is the cheaper for it
 PROMISE = 2.0**-17  # a sum in steps, of one bit, is never further off than this, its dim's past not counted
 
 
@@ -24,10 +25,12 @@ def _weight(arg: Affine) -> int:
     return sum(abs(coef) for _, coef in arg.terms)
 
 
-def restore(netlist: Netlist, allowance: Allowance, insert: bool = True) -> tuple[Netlist, list[float]]:
-    """The netlist with restoring sums where chains of reads need them (if they may be put in: ``insert``), and by
-    signal the error that all its readers can bear, if the other signals they read are as far off."""
-    walk = _Walk(netlist, READ_ERROR + allowance.scale + allowance.clear, insert)
+def restore(
+    netlist: Netlist, allowance: Allowance, packed: frozenset[int] | None = None
+) -> tuple[Netlist, list[float]]:
+    """The netlist with restoring sums where chains of reads need them (if they may be put in: ``packed`` is None), and
+    by signal the error that all its readers can bear, if the other signals they read are as far off."""
+    walk = _Walk(netlist, READ_ERROR + allowance.scale + allowance.clear, packed)
     cells: list[LayerCell] = []
     for cell in reversed(netlist.cells):
         cells.append(walk.visit(cell))
@@ -42,9 +45,10 @@ def restore(netlist: Netlist, allowance: Allowance, insert: bool = True) -> tupl
 class _Walk:
     """From the end of the circuit to its start. ``spare``: what a read adds to an error."""
 
-    def __init__(self, netlist: Netlist, spare: float, insert: bool) -> None:
+    def __init__(self, netlist: Netlist, spare: float, packed: frozenset[int] | None) -> None:
         self.netlist = netlist
-        self.insert = insert
+        self.insert = packed is None
+        self.packed = packed or frozenset()
         self.spare = spare
         self.bears = [1.0] * len(netlist.names)
         self.names: list[str] = []
@@ -75,23 +79,25 @@ class _Walk:
         what the sum's own readers bear. ANDs that exclude each other (see ``forms``) pass those of a few only."""
         netlist = self.netlist
         lowest = sum(min(table) for _, table in cell.parts)
-        most_on = netlist.hi[cell.out] - lowest
-        spikes = sum(spike((0, table)) is not None for _, table in cell.parts)
+        most_on = (netlist.hi[cell.out] if cell.most is None else cell.most) - lowest
+        spikes = _heights(cell.parts)
         # steps take twice the neurons: a sum of many parts asks its inputs to be exact instead, unless they exclude
         # each other
-        many = len(cell.parts) >= MANY and not (lowest == 0 and spikes > 2 * most_on)
+        # what packing has put together has as many for each of its bits
+        bits = (netlist.hi[cell.out] + 1).bit_length() - 1 if cell.out in self.packed else 1
+        many = len(cell.parts) >= MANY * bits and not (lowest == 0 and spikes > 2 * most_on)
         passing = [(arg, table) for arg, table in cell.parts if many or not self._steps_are_exact(arg, table)]
         if not passing:
             return
         ends = [arg for arg, table in passing if spike((0, table)) is not None]
-        exclusive = lowest == 0 and len(ends) > 2 * most_on
+        exclusive = lowest == 0 and _heights(passing) > 2 * most_on
         weight = 0
         for arg, table in passing:
             if not exclusive or spike((0, table)) is None:
                 weight += slope_of((0, table)) * _weight(arg)
         if exclusive:
             weight += 2 * most_on * max(_weight(arg) for arg in ends)
-        room = (self.bears[cell.out] - self.spare) / self.cases.of(cell.out).cases / 2
+        room = (self.bears[cell.out] - self.spare) / self.cases.of(cell.out).cases / (STRICT if many else 2)
         for signal in {signal for arg, table in passing for signal, _ in arg.terms if self._asked(signal, arg, table)}:
             # what nothing can promise is not asked for: then the sum itself is refused, not all that it reads
             self.bears[signal] = min(self.bears[signal], max(room / max(weight, 1), self._least(signal)))
@@ -181,6 +187,12 @@ class _Walk:
     def _text(self, arg: Affine) -> str:
         names = [self.netlist.names[signal] for signal, _ in arg.terms[:3] if signal < len(self.netlist.names)]
         return "+".join(names)
+
+
+def _heights(parts: Iterable[tuple[Affine, tuple[int, ...]]]) -> int:
+    """How many ANDs there are, times the lowest one's value."""
+    ends = [abs(end[2]) for _, table in parts if (end := spike((0, table))) is not None]
+    return len(ends) * min(ends, default=0)
 
 
 def _shares(coefs: Iterable[int]) -> dict[int, float]:

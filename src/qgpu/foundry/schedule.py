@@ -2,7 +2,7 @@
 
 Sums go to MLPs, memories and delays to DeltaNets (see ``plan`` for stages). First few layers: list scheduling, the
 cells with the longest way still to go first, each as early as heads and neurons allow. Then few live dims: see
-``spread``.
+``settle``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from .errors import FoundryError
 from .lower import Lowered
 from .netlist import SumCell
 from .plan import Plan, Room
-from .spread import spread
 from .stock import FULL_ATTENTION_INTERVAL
 
 
@@ -45,13 +44,11 @@ def fullest(plan: Schedule) -> tuple[int, int]:
     return most, max(0, alive.index(most) - 1) // 2
 
 
-def schedule(lowered: Lowered, room: Room, target: int | None = None) -> Schedule:
-    """Stages for all cells. ``target``: live dims that packing is to reach afterwards, None: no packing. Raises
-    FoundryError naming the fullest layer if ``room`` does not do."""
+def early(lowered: Lowered, room: Room) -> Plan:
+    """All cells as early as heads and neurons allow, the longest way first, in as few layers as that takes."""
     plan = Plan(lowered, room)
     _as_early_as_possible(plan)
-    spread(plan, target)
-    return finished(plan)
+    return plan
 
 
 def resumed(lowered: Lowered, room: Room, layers: int, stages: Sequence[int]) -> Plan:
