@@ -34,18 +34,21 @@ def schedule(lowered: Lowered, room: Room, target: int | None = None, effort: fl
     number of moves tried. Raises FoundryError naming the fullest layer if ``room`` does not do."""
     plan = early(lowered, room)
     first = list(plan.stage)
-    settle(plan, no_digits(plan), 0, effort if target is None else effort / 8)
+    settle(plan, no_digits(plan), 0, effort / 4)
     done = finished(plan)
     if target is None or done.peak <= target:
         return done
     plan.move_all(first)
     digits = digits_of(plan)
     settle(plan, digits, target, effort)
-    return pack(plan, digits)
+    packed = pack(plan, digits)
+    return packed if packed.peak < done.peak else done
 
 
 def settle(plan: Plan, digits: Digits, target: int, effort: float = 1.0) -> None:
     """Moves the plan's cells so that as few dims above ``target`` as can be are needed."""
+    if not plan.cells:
+        return
     problem = problem_of(plan, digits, target)
     state = state_of(plan, problem)
     best = state.stage.copy()
