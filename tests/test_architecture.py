@@ -29,7 +29,7 @@ COMMAND_LINE = "cli"  # cli.py and the cli_*.py beside it: they import all, noth
 
 # package that takes long to load or may be missing -> files that may import it at module level
 HEAVY = {
-    "numba": ("engines/native",),
+    "numba": ("engines/native", "foundry/anneal.py"),
     "torch": ("engines/transformers.py",),
     "transformers": ("engines/transformers.py",),
     "scipy": (),

@@ -7,17 +7,19 @@ of all that read the same signals (a decoder); memories that share what they dri
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .anneal import Problem, State, anneal, start
 from .digits import COPY, SELECT, Digits, digit_of, digits_of, no_digits
 from .lower import Lowered
 from .netlist import DelayCell, MemoryCell, SumCell
 from .pack import directable, pack
 from .plan import Plan, Room
 from .schedule import Schedule, early, finished
+
+if TYPE_CHECKING:  # it loads numba
+    from .anneal import Problem, State
 
 MOVES_A_CELL = 150
 HOT, COLD = 3e-3, 2e-5  # temperatures, of the square of the fullest stage
@@ -47,6 +49,8 @@ def schedule(lowered: Lowered, room: Room, target: int | None = None, effort: fl
 
 def settle(plan: Plan, digits: Digits, target: int, effort: float = 1.0) -> None:
     """Moves the plan's cells so that as few dims above ``target`` as can be are needed."""
+    from .anneal import anneal
+
     if not plan.cells:
         return
     problem = problem_of(plan, digits, target)
@@ -60,6 +64,8 @@ def settle(plan: Plan, digits: Digits, target: int, effort: float = 1.0) -> None
 
 def problem_of(plan: Plan, digits: Digits, target: int) -> Problem:
     """What the search is given."""
+    from .anneal import Problem
+
     netlist = plan.lowered.netlist
     signals = range(len(netlist.names))
     ways = digits.ways
@@ -100,6 +106,8 @@ def problem_of(plan: Plan, digits: Digits, target: int) -> Problem:
 
 def state_of(plan: Plan, problem: Problem) -> State:
     """The plan's stages, counted."""
+    from .anneal import State, start
+
     layers, signals = plan.layers, len(plan.readers)
     state = State(
         np.array(plan.stage, np.int32),
