@@ -196,10 +196,16 @@ def _meet_warp(threads: list[Thread], first: int) -> bool:
             return True
         mask = thread.answer[-1]
         here = [lane for lane in warp if mask >> lane.rank % _WARP & 1 and not lane.done]
-        if all(lane.waiting is op for lane in here):
+        if all(_meets(lane, op, mask) for lane in here):
             _exchange(op, here)
             return True
     return False
+
+
+def _meets(lane: Thread, op: WarpOp, mask: int) -> bool:
+    """Whether a lane waits at the same exchange: at any place, if kind and members are the same, as CUDA has it."""
+    other = lane.waiting
+    return isinstance(other, WarpOp) and (other.op, other.type) == (op.op, op.type) and lane.answer[-1] == mask
 
 
 def _exchange(op: WarpOp, here: list[Thread]) -> None:
