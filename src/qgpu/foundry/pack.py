@@ -23,6 +23,7 @@ from .netlist import Affine, Array, ColumnSpec, DelayCell, LayerCell, MemoryCell
 from .plan import Plan
 from .schedule import Schedule, finished, resumed
 
+MANY = 12  # parts of a sum: a number takes them in steps, which are twice the neurons
 Parts = Sequence[tuple[Affine, tuple[int, ...]]]
 
 
@@ -396,13 +397,14 @@ class _Packing:
 
 
 def directable(plan: Plan, signal: int) -> bool:
-    """Whether all that drives a signal could drive a number instead: sums, and columns that drive nothing else."""
+    """Whether all that drives a signal could drive a number instead: sums of not too many parts, and columns that drive
+    nothing else."""
     netlist = plan.lowered.netlist
     if netlist.lo[signal]:
         return False
     for driver in plan.drivers[signal]:
         cell = plan.cells[driver]
-        if isinstance(cell, DelayCell):
+        if isinstance(cell, DelayCell) or (isinstance(cell, SumCell) and len(cell.parts) > MANY):
             return False
         if isinstance(cell, MemoryCell):
             for column in cell.columns:
