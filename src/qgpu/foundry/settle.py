@@ -7,6 +7,7 @@ of all that read the same signals (a decoder); memories that share what they dri
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from .lower import Lowered
 from .netlist import DelayCell, MemoryCell, SumCell
 from .pack import directable, pack
 from .plan import Plan, Room
-from .schedule import Schedule, early, finished
+from .schedule import Schedule, early, finished, resumed
 
 if TYPE_CHECKING:  # it loads numba
     from .anneal import Problem, State
@@ -34,9 +35,15 @@ def schedule(lowered: Lowered, room: Room, target: int | None = None, effort: fl
     """Stages for all cells, in as few layers as there is room for, with few live dims. ``target``: where there are
     more, signals wait packed, so that as few as can be are above it; None: no packing. ``effort``: a factor on the
     number of moves tried. Raises FoundryError naming the fullest layer if ``room`` does not do."""
-    plan = early(lowered, room)
+    # crowded layers are filled as others are at first, or there might be more layers: the search takes the excess out
+    freely = early(lowered, replace(room, crowded=()))
+    plan = resumed(lowered, room, freely.layers, freely.stage)
     first = list(plan.stage)
     settle(plan, no_digits(plan), 0, effort / 4)
+    if any(len(rows) > plan.neurons_of(layer) for layer, rows in enumerate(plan.layer_rows)):
+        plan = early(lowered, room)
+        first = list(plan.stage)
+        settle(plan, no_digits(plan), 0, effort / 4)
     done = finished(plan)
     if target is None or done.peak <= target:
         return done

@@ -108,9 +108,11 @@ def _columns(b: Builder, m1: Word, m2: Word, high: Word, k: Amount, is_: Mapping
     for column, part in enumerate(terms):
         largest = sum(max(1, table(arg.hi)) for arg, table in part if table(arg.hi) > 0)  # type: ignore[operator]
         bounds.append((0 if column < 32 else -2, max(largest, 1)))
-    for j, part in enumerate(alu_shift.coarse(b, m1, high, k, is_)):
+    # the next ones have too many products to bear one more error
+    buses = [b.bus(f"column{j}", *bounds[j]) for j in range(31)]
+    for j, part in enumerate(alu_shift.coarse(b, m1, high, k, is_, buses)):
         terms[j] += part
-    return columns_of(b, "column", terms, bounds)
+    return columns_of(b, "column", terms, bounds, buses)
 
 
 def _joined(b: Builder, columns: list[Expr], c: Word, k: Amount, is_: Mapping[str, Expr]) -> list[Expr]:

@@ -8,6 +8,7 @@ it, 0 for not at all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from qgpu.circuit.builder import Builder
@@ -76,9 +77,16 @@ def _radix4(part: int):  # type: ignore[no-untyped-def]
     return lambda n: n >> 2 * part & 3
 
 
-def columns_of(b: Builder, name: str, terms: list[list[Term]], bounds: list[tuple[int, int]]) -> list[Expr]:
-    """A signal for each column."""
-    made = b.sums({f"{name}{k}": part for k, part in enumerate(terms)}, {f"{name}{k}": r for k, r in enumerate(bounds)})
+def columns_of(
+    b: Builder, name: str, terms: list[list[Term]], bounds: list[tuple[int, int]], into: Sequence[Expr] = ()
+) -> list[Expr]:
+    """A signal for each column; the first ones are the buses ``into``."""
+    names = [f"{name}.sum{k}" if k < len(into) else f"{name}{k}" for k in range(len(terms))]
+    made = b.sums(
+        dict(zip(names, terms, strict=True)),
+        dict(zip(names, bounds, strict=True)),
+        into=dict(zip(names, into, strict=False)),
+    )
     return list(made.values())
 
 

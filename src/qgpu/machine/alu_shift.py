@@ -87,9 +87,11 @@ def unit_lines(b: Builder, rom: Mapping[str, Word]) -> dict[str, Expr]:
         return {f"shift.{key}": line(b, rom, key, {"m_op": ops}) for key, ops in kinds.items()}
 
 
-def coarse(b: Builder, m1: Word, high: Word, k: Amount, is_: Mapping[str, Expr]) -> list[list[Term]]:
-    """Terms of the bits after the first level, none where the unit does not shift; about 370 neurons. ``high`` is moved
-    a level before, where there is room."""
+def coarse(
+    b: Builder, m1: Word, high: Word, k: Amount, is_: Mapping[str, Expr], into: Sequence[Expr]
+) -> list[list[Term]]:
+    """Terms of the bits after the first level, none where the unit does not shift; about 340 neurons. ``high`` is moved
+    a level before, where there is room, straight onto the buses of the first columns, ``into``."""
     found: list[list[Term]] = []
     for j in range(COARSE):
         terms: list[Term] = []
@@ -101,7 +103,10 @@ def coarse(b: Builder, m1: Word, high: Word, k: Amount, is_: Mapping[str, Expr])
             elif place < 64:
                 terms.append(conj(m1[place - 32], is_["shift.shl"], here))
                 above.append(conj(high[place - 32], is_["shift.shf"], here))
-        terms.append((b.sum_of(f"funnel{j}", above, 0, 1), identity))
+        if j < len(into):
+            b.sum_of(f"funnel{j}", above, 0, 1, into[j])
+        else:
+            terms.append((b.sum_of(f"funnel{j}", above, 0, 1), identity))
         reach = max(0, -(-(32 - j) // FINE))  # the least k div 4 that brings the sign here
         terms.append(conj(m1.sign, is_["shift.shr.s"], *([total(k.coarse[reach:]).assume(0, 1)] if reach else [])))
         found.append(terms)
