@@ -159,7 +159,10 @@ def assembly(
     if not as_json:
         print(text)
         return
-    listed = [{"fields": dict(one.fields), "line": one.line, "instructions": one.instructions} for one in blocks]
+    listed = [
+        {"fields": dict(one.fields), "line": one.line, "file": one.file or code.file, "instructions": one.instructions}
+        for one in blocks
+    ]
     facts = {"kernel": code.name, "parameter_words": program.parameter_words, "pool": list(program.pool)}
     print(json.dumps({**facts, "blocks": listed, "assembly": text.splitlines()}))
 
@@ -269,6 +272,7 @@ def _report_stopped(
                 "address": error.address,
                 "thread": error.thread,
                 "cta": error.cta,
+                "file": error.file,
                 "line": error.line,
                 "block": error.block,
             }

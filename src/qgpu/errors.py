@@ -77,7 +77,8 @@ class FaultError(StoppedError):
 
     ``cause``: a row of ``isa.tokens.CAUSES``. ``address``: in bytes, None where the cause has none.
     ``thread``: (x, y, z) in the CTA ``cta``.
-    ``line``: of the kernel's source, 0 if unknown. ``block``: the machine block that faulted.
+    ``file``, ``line``: where in the source the access stands (in the kernel's file, or in one that it includes), 0 if
+    unknown. ``block``: the machine block that faulted.
     """
 
     def __init__(
@@ -89,9 +90,10 @@ class FaultError(StoppedError):
         address: int | None = None,
         thread: tuple[int, int, int] = (0, 0, 0),
         cta: tuple[int, int, int] = (0, 0, 0),
+        file: str = "",
         line: int = 0,
         block: int = 0,
     ) -> None:
         super().__init__(message, launch)
         self.cause, self.address, self.thread, self.cta = cause, address, thread, cta
-        self.line, self.block = line, block
+        self.file, self.line, self.block = file, line, block

@@ -8,14 +8,14 @@ from tests.isa.random_blocks import programs
 
 from qgpu.isa import encoding
 from qgpu.isa.assembly import AssemblyError, assemble, disassemble
-from qgpu.isa.program import Block, Program
+from qgpu.isa.program import Block, Program, Spot
 
 DOT = """
 .program dot     # out[0] += a[i] * b[i]
 .parameters 3
 .pool 0xffffffff -2
 
-start:  x=tid.x a_sel=P b_sel=X b_shift=2 pa=param0 load=b32 stage_w=L line=4 instructions=3
+start:  x=tid.x a_sel=P b_sel=X b_shift=2 pa=param0 load=b32 stage_w=L line=4 instructions=3 load.line=a%20b/h%23.cuh:7
 mul:    x=tid.x a_sel=P b_sel=X b_shift=2 pa=param1 load=b32
         m1_sel=S1 m2_sel=L m_op=mul.lo rb=r3 imm=-5 pq=pool1 pt=ntid.y
 b2:     branch=bra target=mul g_branch=1
@@ -33,8 +33,10 @@ def test_text_is_read_field_by_field() -> None:
     assert (program.name, program.parameter_words, program.pool) == ("dot", 3, (0xFFFFFFFF, 0xFFFFFFFE))
     first, mul, loop, last, end = program.blocks
     assert first == Block(
-        {"x": 1, "a_sel": 2, "b_sel": 3, "b_shift": 2, "pa": 6, "load": 5, "stage_w": 2}, 3, 4, "start"
-    )
+        {"x": 1, "a_sel": 2, "b_sel": 3, "b_shift": 2, "pa": 6, "load": 5, "stage_w": 2}, 3, 4, "start",
+        ports={"load": Spot(7, "a b/h#.cuh")},
+    )  # fmt: skip
+    assert first.spot() == first.spot("store") == Spot(4) and first.spot("load").under("k.cu") == "a b/h#.cuh:7"
     assert mul.label == "mul" and mul.instructions == 1 and mul.line == 0
     assert {k: mul.fields[k] for k in ("pa", "rb", "imm", "pq", "pt", "m_op")} == {
         "pa": 7, "rb": 3, "imm": -5, "pq": 10, "pt": 1, "m_op": number("m_op", "mul.lo"),

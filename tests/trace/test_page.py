@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from tests.trace.browser import browser
-from tests.trace.launches import fault, mix, oracle, settled
+from tests.trace.launches import fault, mix, numbers, oracle, recorded, settled
 
 from qgpu.isa import tokens
 from qgpu.isa.values import signed
@@ -92,7 +92,13 @@ def compare(shown, trace, machine, fed):
                  for at in range(array.address, array.address + array.nbytes, 4)]  # fmt: skip
         assert [int(value) for value in values] == [signed(word) for word in words]
     assert shown["token"] == str(fed - 1)
-    assert shown["line"] == str(trace.line(machine._block))
+    kind, fields = tokens.decode(trace.tokens[fed - 1])
+    if kind == "DATA":
+        kind, fields = next(
+            found for token in reversed(trace.tokens[: fed - 1]) if (found := tokens.decode(token))[0] != "DATA"
+        )
+    port = {"MEM": "store", "FAULT": tokens.CAUSES[fields[0]].split(" ")[0] if kind == "FAULT" else ""}.get(kind, "")
+    assert shown["line"] == str(trace.spot(machine._block, port).line)
 
 
 def test_every_token_shows_what_the_interpreter_holds(opened):
@@ -182,6 +188,27 @@ def test_a_fault_is_jumped_to(opened):
     assert shown.locator("#ended").text_content() == "FAULT"
     assert shown.locator("#message").text_content() == trace.message
     assert shown.locator("#tokens .row.fault").count() == 1
+
+
+def test_lines_of_included_files_are_marked_there(opened, tmp_path):
+    (tmp_path / "part.cuh").write_text("__device__ int part(const int* a, int i) {\n  return a[i];\n}\n")
+    source = "__global__ void k(const int* a, int* b) {\n  b[threadIdx.x * 9] =\n    part(a, threadIdx.x);\n}\n"
+    (tmp_path / "k.cu").write_text(f'#include "part.cuh"\n{source}')
+    trace = recorded("", 1, 4, numbers(4), numbers(4), file=str(tmp_path / "k.cu"))
+    shown = opened(trace)
+
+    def marked():
+        shown.evaluate(DRAWN)
+        row = shown.locator("#source .row.chosen")
+        return row.locator(".number").text_content(), row.locator("code").text_content()
+
+    names = shown.evaluate("qgpu.app.source.lines.filter((line) => line.name).map((line) => line.name)")
+    assert names == [trace.file, str(tmp_path / "part.cuh")]
+    shown.evaluate("qgpu.app.choose(0)")
+    assert marked() == ("2", "  return a[i];")
+    shown.keyboard.press("f")
+    assert marked() == ("3", "  b[threadIdx.x * 9] =")
+    assert "at k.cu:3" in shown.evaluate(SHOWN)["now"]
 
 
 def test_layers_are_those_of_the_token(opened):
@@ -321,7 +348,7 @@ def test_the_pointer_chooses_moves_and_zooms(opened):
     shown.locator("#source .row", has_text="__syncthreads").click()
     shown.evaluate(DRAWN)
     block, _ = tokens.decode(trace.tokens[token()])[1]
-    assert "__syncthreads" in trace.sources["mix.cu"].splitlines()[trace.line(block) - 1] and token() > wanted
+    assert "__syncthreads" in trace.sources["mix.cu"].splitlines()[trace.spot(block).line - 1] and token() > wanted
     shown.locator("#tokens .row", has_text=str(token() + 3)).first.click()
     shown.evaluate(DRAWN)
     assert shown.locator("#tokens .chosen .number").text_content() == str(token())

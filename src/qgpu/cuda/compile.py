@@ -5,6 +5,7 @@ or NVRTC will do as well. A ``.ptx`` file passes through, and a ``.cu`` file wit
 `prebuilt_stamp`) needs no compiler at all.
 """
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -252,7 +253,18 @@ def ptx_of_file(path: str | Path, compiler: str | None = None) -> PtxText:
         if text.startswith(prebuilt_stamp(source)):
             return PtxText(text, str(prebuilt), {path.name: source})
     ptx = compile_cuda(source, str(path), directory=path.parent, compiler=compiler)
-    return PtxText(ptx, f"PTX of {path}", {str(path): source})
+    return PtxText(ptx, f"PTX of {path}", {str(path): source, **_included(ptx, path)})
+
+
+def _included(ptx: str, path: Path) -> dict[str, str]:
+    """The texts of what a file has included from its own folder or below, by their names in line information."""
+    found = {}
+    for name in map(os.path.normpath, re.findall(r'^[ \t]*\.file[ \t]+\d+[ \t]+"([^"\n]+)"', ptx, re.MULTILINE)):
+        other = Path(name)
+        if other.resolve() != path.resolve() and other.resolve().is_relative_to(path.parent.resolve()):
+            with contextlib.suppress(CompileError):
+                found[name] = read_source(other)
+    return found
 
 
 def prebuilt_stamp(source: str) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os.path import normpath
 from pathlib import Path
 
 from qgpu.cuda.ir import Function, Instruction, Reg
 from qgpu.cuda.lower_place import Cut, stage_numbers
 from qgpu.cuda.lower_reads import roots
-from qgpu.cuda.lower_registers import Code, TooMany, numbered
-from qgpu.cuda.lower_requests import Stage, Word
+from qgpu.cuda.lower_registers import NOWHERE, Code, TooMany, numbered
+from qgpu.cuda.lower_requests import Memory, Stage, Word
 from qgpu.cuda.lower_work import Work
-from qgpu.cuda.ptx import SourceLine
 from qgpu.errors import UnsupportedError
 from qgpu.isa import encoding
-from qgpu.isa.program import FIRST_PARAM, PARAM_WORDS, Block, Program
+from qgpu.isa.program import FIRST_PARAM, PARAM_WORDS, Block, Program, Spot
 from qgpu.isa.tokens import BLOCKS, PREDICATES, REGISTERS
 
 
@@ -40,7 +41,7 @@ def codes_of(cuts: Sequence[tuple[Work, Cut]]) -> list[Code]:
 def _region_codes(work: Work, cut: Cut, starts: Mapping[str, int]) -> list[Code]:
     numbers = stage_numbers(cut)
     assert numbers is not None
-    counts, lines = _attributed(work, cut)
+    counts, spots = _attributed(work, cut)
     made = []
     first = starts[work.region.label]
     for index, fields in enumerate(cut.fields):
@@ -55,9 +56,8 @@ def _region_codes(work: Work, cut: Cut, starts: Mapping[str, int]) -> list[Code]
         elif chosen.get("branch") in ("exit", "trap"):
             following = following if chosen.get("g_branch") else ()
         label = work.region.label if index == 0 else ""
-        source = lines[index]
-        where = (0, "") if source is None else (source.line, source.file)
-        made.append(Code(chosen, following, counts[index], where[0], label, where[1]))
+        own, ports = spots[index]
+        made.append(Code(chosen, following, counts[index], own, label, ports))
     return made
 
 
@@ -90,7 +90,9 @@ def program_of(function: Function, codes: Sequence[Code], file: str) -> Program:
                 number = _number(field, content, registers, FIRST_PARAM + parameter_words, pool)
                 if number:
                     fields[field] = number
-        blocks.append(Block(fields, code.instructions, code.line if code.file == own else 0, code.label))
+        spot = _seen_from(own, code.spot)
+        ports = {port: _seen_from(own, other) for port, other in code.ports.items()}
+        blocks.append(Block(fields, code.instructions, spot.line, code.label, spot.file, ports))
     if FIRST_PARAM + parameter_words + len(pool) > PARAM_WORDS:
         raise UnsupportedError(
             f"{here} has {parameter_words} parameter words and {len(pool)} constants, and the machine has "
@@ -115,9 +117,8 @@ def _number(field: str, content: object, registers: Mapping[Reg, int], first: in
 
 
 def _too_many(name: str, file: str, codes: Sequence[Code], found: TooMany) -> str:
-    line = codes[found.block].line
     have, what = (PREDICATES, "predicates") if found.predicates else (REGISTERS - 1, "registers")
-    place = f"{file or 'kernel'}:{line}" if line else file or "kernel"
+    place = _seen_from(_own_file(codes, file), codes[found.block].spot).under(file or "kernel") or file or "kernel"
     return (
         f"{place}: kernel {name} needs {found.needed} {what} at the same time here, and the machine has {have}: "
         "keep fewer values, or split the kernel"
@@ -125,26 +126,36 @@ def _too_many(name: str, file: str, codes: Sequence[Code], found: TooMany) -> st
 
 
 def _own_file(codes: Sequence[Code], file: str) -> str:
-    """The file that the lines of a program's blocks are of: ``file``, however the compiler calls it, or if no block is
-    of that the one of most blocks. Lines of other files (headers with functions) would be taken for lines of this one.
-    """
-    known = Counter(code.file for code in codes if code.line)
+    """The kernel's own file as the compiler calls it: ``file`` by its last name, or if no block is of that the file of
+    most blocks."""
+    known = Counter(code.spot.file for code in codes if code.spot.line)
     named = [name for name in known if Path(name).name == Path(file).name]
     return max(named or known, key=known.__getitem__, default="")
 
 
-def _attributed(work: Work, cut: Cut) -> tuple[list[int], list[SourceLine | None]]:
-    """How many of the region's instructions each block executes, and the source line each stands for."""
+def _seen_from(own: str, spot: Spot) -> Spot:
+    """The spot without the kernel's own file's name, another file's without what compilers put before it."""
+    if spot.file == own:
+        return replace(spot, file="")
+    return replace(spot, file=normpath(spot.file)) if spot.line else NOWHERE
+
+
+def _attributed(work: Work, cut: Cut) -> tuple[list[int], list[tuple[Spot, dict[str, Spot]]]]:
+    """How many of the region's instructions each block executes; where in the source each block stands, and its load
+    and its store where that is elsewhere."""
     by_request = {goal.request: goal.instructions for goal in work.everything()}
     items = [*work.region.items, work.region.end]
     counted: set[int] = set()
     counts: list[int] = []
-    lines: list[SourceLine | None] = []
+    spots: list[tuple[Spot, dict[str, Spot]]] = []
     for index, requests in enumerate(cut.requests):
         here: list[int] = []
         important: list[int] = []
+        at_ports: dict[str, list[int]] = {"load": [], "store": []}
         for request in requests:
             important += by_request.get(request, ())
+            if isinstance(request, Memory):
+                at_ports["store"] += by_request.get(request, ())
             waiting = list(roots(request))
             while waiting:
                 node = waiting.pop()
@@ -154,14 +165,19 @@ def _attributed(work: Work, cut: Cut) -> tuple[list[int], list[SourceLine | None
                 here += work.made.get(node, ())
                 if node.kind == "load":
                     important = [*work.made.get(node, ()), *important]
+                    at_ports["load"] += work.made.get(node, ())
                 waiting += node.args
         new = set(here + important) - counted
         counted |= new
         counts.append(len(new))
-        known = [_line(items[position]) for position in [*important, *sorted(here)]]
-        lines.append(next((line for line in known if line), None))
-    return counts, lines
+        own = _first_spot(items, [*important, *sorted(here)])
+        found = {port: _first_spot(items, positions) for port, positions in at_ports.items()}
+        spots.append((own, {port: spot for port, spot in found.items() if spot.line and spot != own}))
+    return counts, spots
 
 
-def _line(item: Instruction) -> SourceLine | None:
-    return None if item.origin is None else item.origin.source
+def _first_spot(items: Sequence[Instruction], positions: Sequence[int]) -> Spot:
+    """The first known source line of some of the items."""
+    origins = (items[position].origin for position in positions)
+    known = (origin.source for origin in origins if origin is not None and origin.source is not None)
+    return next((Spot(source.line, source.file) for source in known), NOWHERE)

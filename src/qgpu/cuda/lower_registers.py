@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from qgpu.cuda.ir import Reg, Type
 from qgpu.cuda.lower_reads import read_registers, written_registers
+from qgpu.isa.program import Spot
 from qgpu.isa.tokens import PREDICATES, REGISTERS
+
+NOWHERE = Spot()
 
 
 @dataclass(frozen=True)
 class Code:
     """A block before numbers are known. ``fields``: as the matcher filled them; ``successors``: block indices.
-    ``line``: of source file ``file``, 0 if unknown."""
+    ``spot``: where in the source, ``ports``: where its load and its store stand; all with their files' names."""
 
     fields: Mapping[str, object]
     successors: tuple[int, ...]
     instructions: int = 0
-    line: int = 0
+    spot: Spot = NOWHERE
     label: str = ""
-    file: str = ""
+    ports: Mapping[str, Spot] = field(default_factory=dict)
 
 
 class TooMany(Exception):

@@ -56,7 +56,7 @@ class CompiledKernel:
     ``program``: for launches of any size. ``parameters``: the user's own, and where each lies in the parameter area;
     word k of that is parameter word k of the launch. Further words, up to ``program.parameter_words``, are what
     ``variables`` and ``local`` say. ``lines``: for every block of ``program`` the line of the user's source, 0 if
-    unknown. ``ptx``: the text it came from. ``function``: its optimised IR.
+    unknown or of another file. ``ptx``: the text it came from. ``function``: its optimised IR.
 
     ``shared_bytes``: of the __shared__ variables, from the start of shared memory on. Dynamic shared memory, if
     ``dynamic_shared``, begins right behind them.
@@ -114,7 +114,7 @@ def _compile(ptx: PtxText, file: str, kernel: str | None) -> CompiledKernel:
         raise UnsupportedError("\n".join([str(error), *_of_others(module, name)])) from None
     parts = prepare(translated, file)
     lowered = _lowered(parts.function, ptx, file, parts.local_bytes)
-    lines = tuple(block.line for block in lowered.program.blocks)
+    lines = tuple(0 if block.file else block.line for block in lowered.program.blocks)
     words = {parameter.name: parameter.offset // 4 for parameter in lowered.parameters}
     return CompiledKernel(
         translated.name, lowered.program, translated.parameters, lines, ptx,

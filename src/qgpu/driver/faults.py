@@ -12,7 +12,7 @@ from qgpu.isa import tokens
 from qgpu.isa.encoding import CHOICES
 from qgpu.isa.execute import LOAD_BYTES, STORE_BYTES
 from qgpu.isa.interpreter import Interpreter, ProtocolError
-from qgpu.isa.program import Program
+from qgpu.isa.program import Program, Spot
 
 if TYPE_CHECKING:
     from qgpu.driver.launch import Launch
@@ -49,11 +49,12 @@ def fault_of(done: Launch, prompt: Sequence[int]) -> FaultError:
     if address is not None:
         beside = near([*done.places, *done.shared], address)
         lines += [f"Address 0x{address:04x} is {cause.split(' ', 1)[1]}", f"and is {beside}"]
-    line = line_of(program, block)
-    where = f"{done.file}:{line}" if line else done.file
+    spot = spot_of(program, block, cause.split(" ")[0])
+    where = spot.under(done.file) or done.file
     message = f"{where + ': ' if where else ''}FAULT in kernel {done.kernel}: {INDENT.join(lines)}"
     message = "\n".join([message, *(str(report) for report in done.reports)])
-    return FaultError(message, done, cause=cause, address=address, thread=thread, cta=cta, line=line, block=block)
+    return FaultError(message, done, cause=cause, address=address, thread=thread, cta=cta, block=block,
+                      file=spot.file or done.file, line=spot.line)  # fmt: skip
 
 
 def what(cause: str, program: Program, block: int, places: Sequence[trace.Place], address: int | None) -> str:
@@ -97,9 +98,9 @@ def site(program: Program, block: int) -> str:
     return f"kernel {program.name}, block b{block}"
 
 
-def line_of(program: Program, block: int) -> int:
-    """The source line of a block, 0 if unknown."""
-    return program.blocks[block].line if block < len(program.blocks) else 0
+def spot_of(program: Program, block: int, port: str = "") -> Spot:
+    """Where in the source a block stands, or its ``load`` or ``store``."""
+    return program.blocks[block].spot(port) if block < len(program.blocks) else Spot()
 
 
 def who(thread: Coordinates, cta: Coordinates) -> str:

@@ -32,11 +32,13 @@ Clock = list[int]
 class Report:
     """One fault of a kernel at one place, as it was first met. ``count``: how often. ``str`` gives the whole text.
 
-    ``kind``: uninitialized, race or barrier. ``line``: of the source, 0 if unknown. ``address``: None for a barrier.
+    ``kind``: uninitialized, race or barrier. ``file``, ``line``: where in the source, 0 if unknown.
+    ``address``: None for a barrier.
     """
 
     kind: str
     text: str
+    file: str
     line: int
     block: int
     thread: tuple[int, int, int]
@@ -55,6 +57,10 @@ class _Access:
     block: int
     kind: str
     value: int = 0
+
+    @property
+    def port(self) -> str:
+        return "load" if self.kind == "read" else "store"
 
 
 @dataclass
@@ -135,18 +141,18 @@ class _Watcher:
 
     def _differs(self, block: int, other: int) -> bool:
         """Whether two blocks stand for two barriers of the source: a compiler may have copied one."""
-        lines = faults.line_of(self.launch.program, block), faults.line_of(self.launch.program, other)
-        return block != other and (lines[0] != lines[1] or not all(lines))
+        spots = faults.spot_of(self.launch.program, block), faults.spot_of(self.launch.program, other)
+        return block != other and (spots[0] != spots[1] or not spots[0].line)
 
     def _load(self, thread: int, block: int, address: int, size: int) -> None:
         space = faults.space_of(address, self.places)
         if space == "__global__":
             return
         if any(byte not in self.written for byte in range(address, address + size)):
-            lines = [f"Uninitialized {space} memory read of size {size} bytes", self._at(block),
+            lines = [f"Uninitialized {space} memory read of size {size} bytes", self._at(block, "load"),
                      f"by {self._who(thread)}",
                      f"Address 0x{address:04x}, {self._name(address)}, has not been written in this CTA"]  # fmt: skip
-            self._report("uninitialized", block, thread, address, lines, (space, block))
+            self._report("uninitialized", block, thread, address, lines, (space, block), "load")
         if space == "__shared__":
             self._reach(_Access(thread, self.clocks[thread][thread], block, "read"), address, size, 0)
 
@@ -160,11 +166,11 @@ class _Watcher:
                 self._join(thread, [known])
         if space != "__global__":
             if atomic and any(byte not in self.written for byte in span):
-                lines = [f"Uninitialized {space} memory atomic of size {store.size} bytes", self._at(block),
+                lines = [f"Uninitialized {space} memory atomic of size {store.size} bytes", self._at(block, "store"),
                          f"by {self._who(thread)}",
                          f"Address 0x{store.address:04x}, {self._name(store.address)}, "
                          "has not been written in this CTA"]  # fmt: skip
-                self._report("uninitialized", block, thread, store.address, lines, (space, block))
+                self._report("uninitialized", block, thread, store.address, lines, (space, block), "store")
             self.written.update(span)
         if space == "__shared__":
             value = store.words[0] | store.words[1] << 32
@@ -198,13 +204,13 @@ class _Watcher:
     def _race(self, access: _Access, other: _Access, address: int) -> None:
         def text(one: _Access) -> str:
             by = faults.triple(self._thread(one.thread))
-            return f"{one.kind.capitalize()} access by thread {by} {self._at(one.block)}"
+            return f"{one.kind.capitalize()} access by thread {by} {self._at(one.block, one.port)}"
 
         hazard = HAZARDS.get((other.kind, access.kind), "WAW" if access.kind == other.kind else "atomic")
         lines = [f"Race reported between {text(other)}", f"and {text(access)} ({hazard} hazard)",
                  f"Address 0x{address:04x}, {self._name(address)}, in CTA {faults.triple(self._cta())}"]  # fmt: skip
         key = (other.block, other.kind, access.block, access.kind)
-        self._report("race", access.block, access.thread, address, lines, key)
+        self._report("race", access.block, access.thread, address, lines, key, access.port)
 
     # -- clocks
 
@@ -219,13 +225,15 @@ class _Watcher:
     # -- words
 
     def _report(self, kind: str, block: int, thread: int, address: int | None, lines: Sequence[str],
-                key: tuple[object, ...]) -> None:  # fmt: skip
+                key: tuple[object, ...], port: str = "") -> None:  # fmt: skip
         if (found := self.reports.get((kind, *key))) is not None:
             self.reports[kind, *key] = replace(found, count=found.count + 1)
             return
-        line = faults.line_of(self.launch.program, block)
+        spot = faults.spot_of(self.launch.program, block, port)
         text = faults.INDENT.join(lines)
-        self.reports[kind, *key] = Report(kind, text, line, block, self._thread(thread), self._cta(), address)
+        self.reports[kind, *key] = Report(
+            kind, text, spot.file or self.file, spot.line, block, self._thread(thread), self._cta(), address
+        )
 
     def _thread(self, thread: int) -> tuple[int, int, int]:
         return trace.thread_of(self.launch.cta, thread // 4, thread % 4)
@@ -236,10 +244,9 @@ class _Watcher:
     def _who(self, thread: int) -> str:
         return faults.who(self._thread(thread), self._cta())
 
-    def _at(self, block: int) -> str:
-        line = faults.line_of(self.launch.program, block)
-        where = f" in {self.file}:{line}" if line else ""
-        return f"at {faults.site(self.launch.program, block)}{where}"
+    def _at(self, block: int, port: str = "") -> str:
+        where = faults.spot_of(self.launch.program, block, port).under(self.file)
+        return f"at {faults.site(self.launch.program, block)}{' in ' if where else ''}{where}"
 
     def _name(self, address: int) -> str:
         return faults.name_of(address, self.places)

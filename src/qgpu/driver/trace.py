@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from qgpu.isa import tokens, values
-from qgpu.isa.program import Launch, thread_rows
+from qgpu.isa.program import Launch, Spot, thread_rows
 from qgpu.trace.records import Record, records
 
 Coordinates = tuple[int, int, int]
@@ -165,8 +165,8 @@ class Reader:
 
     def _exec(self, record: Record) -> str:
         blocks = self.launch.program.blocks
-        line = blocks[record.block].line if record.block < len(blocks) else 0
-        where = f"{self.file}:{line}" if line else self.file or "block"
+        spot = blocks[record.block].spot() if record.block < len(blocks) else Spot()
+        where = spot.under(self.file) or self.file or "block"
         return f"{where}  {self._threads(record)}"
 
     def _values(self, record: Record) -> str:

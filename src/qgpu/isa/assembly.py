@@ -8,8 +8,10 @@
 
 A block begins with its label and a colon; lines without one go on with the block above. ``b<n>`` stands for block n,
 which need have no label. Fields are those of ``encoding``, 0 where left out; ``line`` and ``instructions`` are the
-block's source line and instruction count. Registers are ``r3``, parameter words ``ntid.x``, ``nctaid.z``, ``param0``,
-``pool1``; numbers may stand for every name. ``#`` begins a comment.
+block's source line and instruction count, ``load.line`` and ``store.line`` the lines of its ports where they have lines
+of their own. A line of another file than the kernel's is ``helper.cuh:4``, with blanks and the like as in a URL.
+Registers are ``r3``, parameter words ``ntid.x``, ``nctaid.z``, ``param0``, ``pool1``; numbers may stand for every name.
+``#`` begins a comment.
 """
 
 from __future__ import annotations
@@ -19,14 +21,16 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import quote, unquote
 
 from qgpu.isa import encoding, tokens
-from qgpu.isa.program import FIRST_PARAM, NCTAID, NTID, PARAM_WORDS, Block, Program
+from qgpu.isa.program import FIRST_PARAM, NCTAID, NTID, PARAM_WORDS, Block, Program, Spot
 
 WIDTH: Final = 110  # columns of a disassembled line
 REGISTER_FIELDS: Final = frozenset({"ra", "rb", "rc", "d_e", "d_b", "d_o"})
 PARAMETER_FIELDS: Final = frozenset({"pa", "pq", "pt"})
-_BLOCK_FIELDS: Final = ("line", "instructions")
+_SPOTS: Final = {"line": "", "load.line": "load", "store.line": "store"}  # item -> port
+_BLOCK_FIELDS: Final = (*_SPOTS, "instructions")
 _NAMES: Final = (*(f.name for f in encoding.FIELDS), *_BLOCK_FIELDS)
 _LABEL: Final = re.compile(r"([^\s:=#]+):")
 _NUMBERED: Final = re.compile(r"b(\d+)")
@@ -154,8 +158,10 @@ def _items(block: Block, index: int, labels: list[str], words: Mapping[int, str]
             shown = str(value)
         if shown:
             items.append(f"{f.name}={shown}")
-    if block.line:
-        items.append(f"line={block.line}")
+    for name, port in _SPOTS.items():
+        spot = block.spot(port)
+        if spot.line and (not port or port in block.ports):
+            items.append(f"{name}={f'{quote(spot.file)}:' if spot.file else ''}{spot.line}")
     if block.instructions != 1:
         items.append(f"instructions={block.instructions}")
     return items
@@ -216,7 +222,11 @@ def _blocks(drafts: list[_Draft], words: Mapping[str, int], errors: list[tuple[i
 def _block(draft: _Draft, index: int, labels: Mapping[str, int], words: Mapping[str, int],
            errors: list[tuple[int, str]]) -> Block:  # fmt: skip
     values: dict[str, int] = {}
+    files: dict[str, str] = {}
     for at, name, text in draft.pairs:
+        if name in _SPOTS and ":" in text:
+            file, _, text = text.rpartition(":")
+            files[name] = unquote(file)
         if name not in _NAMES:
             near = difflib.get_close_matches(name, _NAMES, 1)
             errors.append((at, f"a block has no field {name!r}" + (f"; is {near[0]} meant?" if near else "")))
@@ -229,9 +239,12 @@ def _block(draft: _Draft, index: int, labels: Mapping[str, int], words: Mapping[
                 errors.append((at, error))
     if values.get("branch", 0) == _BRA:
         values.setdefault("back", int(values.get("target", 0) <= index))
-    line, instructions = values.pop("line", 0), values.pop("instructions", 1)
+    instructions = values.pop("instructions", 1)
+    spots = {port: Spot(values.pop(name), files.get(name, "")) for name, port in _SPOTS.items() if name in values}
+    own = spots.pop("", Spot())
     label = "" if _NUMBERED.fullmatch(draft.label) else draft.label
-    return Block({name: value for name, value in values.items() if value}, instructions, line, label)
+    fields = {name: value for name, value in values.items() if value}
+    return Block(fields, instructions, own.line, label, own.file, spots)
 
 
 def _value(name: str, text: str, labels: Mapping[str, int], words: Mapping[str, int]) -> tuple[int, str]:

@@ -18,15 +18,34 @@ _GATHER = encoding.CHOICES["branch"].index("gather")
 
 
 @dataclass(frozen=True)
+class Spot:
+    """A line of a source file. ``line``: 0 if unknown. ``file``: "" for the one that the kernel stands in."""
+
+    line: int = 0
+    file: str = ""
+
+    def under(self, own: str) -> str:
+        """``kernel.cu:12``; ``own``: what the kernel's file is called. "" if the line is unknown."""
+        return f"{self.file or own}:{self.line}" if self.line and (self.file or own) else ""
+
+
+@dataclass(frozen=True)
 class Block:
     """``fields``: field name -> number (see ``encoding``), zero fields may be left out. ``instructions``: how many
-    instructions of the source program an active lane executes here (for statistics). ``line``: source line, 0 if
-    unknown."""
+    instructions of the source program an active lane executes here (for statistics). ``line``, ``file``: see ``Spot``.
+    ``ports``: where in the source its load and its store stand, if that is not the block's own line.
+    """
 
     fields: Mapping[str, int]
     instructions: int = 1
     line: int = 0
     label: str = ""
+    file: str = ""
+    ports: Mapping[str, Spot] = field(default_factory=dict)
+
+    def spot(self, port: str = "") -> Spot:
+        """Where in the source the block stands, or what one of its ports (``load``, ``store``) does."""
+        return self.ports.get(port, Spot(self.line, self.file))
 
 
 @dataclass(frozen=True)
@@ -54,6 +73,13 @@ class Launch:
     allocated: Mapping[int, int] = field(default_factory=dict)
 
 
+def in_words(block: Block) -> str:
+    """`` (line 4)``, `` (helper.cuh:4)``, or nothing if the line is unknown."""
+    if not block.line:
+        return ""
+    return f" ({block.file}:{block.line})" if block.file else f" (line {block.line})"
+
+
 def faults(launch: Launch) -> list[str]:
     """Everything wrong with a launch, one line each; empty if the machine can run it."""
     found = []
@@ -61,7 +87,7 @@ def faults(launch: Launch) -> list[str]:
     if not 1 <= len(program.blocks) <= tokens.BLOCKS:
         found.append(f"{program.name}: {len(program.blocks)} blocks; the program memory holds 1 to {tokens.BLOCKS}")
     for index, block in enumerate(program.blocks):
-        where = f"{program.name}: block {index}" + (f" (line {block.line})" if block.line else "")
+        where = f"{program.name}: block {index}" + in_words(block)
         get = block.fields.get
         for name, names in encoding.CHOICES.items():
             if get(name, 0) >= len(names):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from qgpu.isa.encoding import CHOICES, CONDITIONS
-from qgpu.isa.program import Program
+from qgpu.isa.program import Program, in_words
 
 QUICK: Final = frozenset(
     {"add", "sub", "rsub", "and", "or", "xor", "andn", "orn", "first", "second", "min.s", "max.s", "min.u", "max.u"}
@@ -145,7 +145,7 @@ def faults(fields: Mapping[str, int]) -> list[str]:
 def program_faults(program: Program) -> list[str]:
     """What of a program the circuits do not implement, one text each, with its block and source line."""
     return [
-        f"{program.name}: block {index}{f' (line {block.line})' if block.line else ''}: the circuits have no {text}"
+        f"{program.name}: block {index}{in_words(block)}: the circuits have no {text}"
         for index, block in enumerate(program.blocks)
         for text in faults(block.fields)
     ]

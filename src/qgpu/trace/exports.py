@@ -41,18 +41,18 @@ def _events(trace: Trace) -> Iterator[dict[str, Any]]:
 def _slice(trace: Trace, group: list[Step]) -> Iterator[dict[str, Any]]:
     first = group[0]
     own = [step for step in group if step.kind in ("EXEC", "VAL", "VALW", "MEM")]
-    line = trace.line(first.block)
+    where = trace.spot(first.block).under(trace.file or "line")
     lanes = [lane for lane in range(tokens.LANES) if first.lanes >> lane & 1]
     arguments: dict[str, Any] = {"quad": first.quad, "lanes": lanes, "cta": first.cta, "token": first.at}
-    if line:
-        arguments["line"] = f"{trace.file}:{line}"
+    if where:
+        arguments["line"] = where
     for step in own:
         if step.register is not None and step.words:
             arguments[f"r{step.register}"] = [values.signed(word) for _, word in step.words]
         elif step.row is not None:
             arguments[f"memory 0x{step.row * tokens.ROW_BYTES:04x}"] = [word for _, word in step.words]
     yield {
-        "name": f"b{first.block}", "cat": f"line {line}" if line else "block", "ph": "X", "pid": 0, "tid": first.warp,
+        "name": f"b{first.block}", "cat": where or "block", "ph": "X", "pid": 0, "tid": first.warp,
         "ts": first.at, "dur": sum(step.count for step in own), "args": arguments,
     }  # fmt: skip
     yield {"name": "active lanes", "ph": "C", "pid": 0, "ts": first.at, "args": {"lanes": len(lanes)}}
@@ -148,7 +148,7 @@ class _Signals:
     def changes(self, trace: Trace, step: Step, masks: dict[int, int]) -> Iterator[tuple[int, str]]:
         last = step.at + step.count - 1
         if step.kind == "EXEC":
-            for name, number in (("quad", step.quad), ("block", step.block), ("line", trace.line(step.block))):
+            for name, number in (("quad", step.quad), ("block", step.block), ("line", trace.spot(step.block).line)):
                 yield step.at, f"b{number:b} {self.ids[name]}"
         if step.kind in ("EXEC", "MASK") and masks.get(step.quad) != step.lanes:
             masks[step.quad] = step.lanes

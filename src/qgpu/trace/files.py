@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from qgpu.errors import QgpuError
 from qgpu.isa import encoding, program, tokens, values
+from qgpu.isa.program import Spot
 from qgpu.trace.model import Activity, Array, Step, Trace, steps
 from qgpu.writing import write_text
 
@@ -62,7 +63,8 @@ def header(trace: Trace) -> dict[str, Any]:
             "parameter_words": launch.program.parameter_words,
             "pool": launch.program.pool,
             "blocks": [
-                {"line": b.line, "instructions": b.instructions, "label": b.label,
+                {**_spot(b.spot()), "instructions": b.instructions, "label": b.label,
+                 **({"ports": {port: _spot(spot) for port, spot in b.ports.items()}} if b.ports else {}),
                  "fields": {name: number for name, number in b.fields.items() if number}}
                 for b in launch.program.blocks
             ],
@@ -84,8 +86,7 @@ def event(trace: Trace, step: Step) -> dict[str, Any]:
         found |= {"quad": step.quad, "lanes": [i for i in range(tokens.LANES) if step.lanes >> i & 1]}
     if step.kind == "EXEC":
         found |= {"block": step.block, "cta": step.cta}
-        if line := trace.line(step.block):
-            found["line"] = line
+        found |= _spot(trace.spot(step.block))
     if step.kind == "MASK":
         found["leader"] = step.leader
     if step.kind == "CTA":
@@ -98,8 +99,14 @@ def event(trace: Trace, step: Step) -> dict[str, Any]:
             found["atomic"] = True
     if step.cause is not None:
         known = step.cause < len(tokens.CAUSES)
-        found |= {"cause": tokens.CAUSES[step.cause] if known else f"cause {step.cause}", "lane": step.lane}
+        cause = tokens.CAUSES[step.cause] if known else f"cause {step.cause}"
+        found |= {"cause": cause, "lane": step.lane, **_spot(trace.spot(step.block, cause.split(" ")[0]))}
     return found
+
+
+def _spot(spot: Spot) -> dict[str, Any]:
+    """``line``, and ``file`` where it is not the kernel's own; nothing if the line is unknown."""
+    return {} if not spot.line else {"line": spot.line, **({"file": spot.file} if spot.file else {})}
 
 
 def save(trace: Trace, path: Path | str) -> None:
@@ -199,12 +206,22 @@ def _block(value: dict[str, Any]) -> program.Block:
     for name, number in fields.items():
         _number(number, name, 1 << 16, -(1 << 15))
     encoding.encode(fields)
+    own = _read_spot(value)
+    ports = _dict(value.get("ports", {}), "ports")
+    if not ports.keys() <= {"load", "store"}:
+        raise ValueError(f"ports {sorted(ports)!r:.40} are not load and store")
     return program.Block(
         fields,
         _number(value.get("instructions"), "instructions", 1 << 31),
-        _number(value.get("line"), "line", 1 << 31),
+        own.line,
         _text(value.get("label"), "label"),
+        own.file,
+        {port: _read_spot(_dict(spot, "port")) for port, spot in ports.items()},
     )
+
+
+def _read_spot(value: dict[str, Any]) -> Spot:
+    return Spot(_number(value.get("line", 0), "line", 1 << 31), _text(value.get("file", ""), "file"))
 
 
 def _array(value: dict[str, Any]) -> Array:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from qgpu.isa import encoding, tokens, values
-from qgpu.isa.program import Dim3, Launch
+from qgpu.isa.program import Dim3, Launch, Spot
 from qgpu.trace.records import Record, records
 
 _ATOMIC_NONE = encoding.CHOICES["atomic"].index("none")
@@ -74,10 +74,10 @@ class Trace:
         kind = tokens.decode(self.tokens[-1])[0] if self.tokens else ""
         return kind if kind in ("HALT", "FAULT") else "LIMIT"
 
-    def line(self, block: int) -> int:
-        """The source line of a block; 0 if unknown."""
+    def spot(self, block: int, port: str = "") -> Spot:
+        """Where in the source a block stands, or its ``load`` or ``store``."""
         blocks = self.launch.program.blocks
-        return blocks[block].line if block < len(blocks) else 0
+        return blocks[block].spot(port) if block < len(blocks) else Spot()
 
 
 @dataclass(frozen=True, slots=True)

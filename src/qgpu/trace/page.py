@@ -98,7 +98,7 @@ def columns(trace: Trace) -> dict[str, list[int]]:
 
 
 def blocks(program: Program) -> list[dict[str, Any]]:
-    """Every block's line and its fields as the assembly spells them."""
+    """Where every block and its ports stand in the source, and its fields as the assembly spells them."""
     plain = replace(program, name="kernel", blocks=tuple(replace(block, label="") for block in program.blocks))
     texts: list[str] = []
     for line in disassemble(plain).splitlines():
@@ -106,7 +106,11 @@ def blocks(program: Program) -> list[dict[str, Any]]:
             texts.append(line)
         elif texts and line.startswith(" "):
             texts[-1] += " " + line.strip()
-    return [{"line": block.line, "text": text} for block, text in zip(program.blocks, texts, strict=True)]
+    spots = [{"": block.spot(), **block.ports} for block in program.blocks]
+    return [
+        {"text": text, "spots": {port: [spot.file, spot.line] for port, spot in found.items()}}
+        for text, found in zip(texts, spots, strict=True)
+    ]
 
 
 def activity(trace: Trace) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ class App {
     this.memory = new Memory($("memory"), this.model, this.words);
     this.arrays = new Arrays($("arrays"), this.model, this.words);
     this.source = new Source($("source"), $("block"), $("blockname"), this.model, this.words);
-    this.source.pick = (line) => this.#toLine(line);
+    this.source.pick = (row) => this.#toLine(row);
     this.layers = new Layers($("layers"), $("layersnote"), this.model);
     this.layers.ready.then(redraw);
     this.#title();
@@ -87,8 +87,9 @@ class App {
     this.redraw();
   }
 
-  #toLine(line) {
-    this.step(1, (s) => this.model.kind[s] === "EXEC" && this.model.line(this.model.steps.block[s]) === line);
+  #toLine(row) {
+    const { model, source } = this;
+    this.step(1, (s) => model.kind[s] === "EXEC" && source.row(model.spot(model.steps.block[s])) === row);
   }
 
   #row(row, index) {

@@ -29,8 +29,8 @@ class TraceModel {
     return s + 1 < this.count ? this.steps.at[s + 1] : this.length;
   }
 
-  // Registers [quad][lane][register], memory words, masks by quad, CTA index, and the quad and block of the last EXEC,
-  // once tokens 0..token have been written. `changed`: the step whose effect the token completes, or -1.
+  // Registers [quad][lane][register], memory words, masks by quad, CTA index, the quad and block of the last EXEC, and
+  // the port that the step is of, once tokens 0..token have been written. `changed`: the step whose effect the token completes, or -1.
   at(token) {
     const last = this.stepOf[token];
     const done = token === this.end(last) - 1 ? last + 1 : last;
@@ -46,7 +46,14 @@ class TraceModel {
     state.exec = where;
     state.quad = where < 0 ? 0 : this.steps.quad[where];
     state.block = where < 0 ? 0 : this.steps.block[where];
+    state.port = this.portOf(last);
     return state;
+  }
+
+  // The port of the block that a step tells of, "" if none.
+  portOf(s) {
+    if (this.kind[s] === "FAULT") return (this.data.causes[this.steps.what[s]] ?? "").split(" ")[0];
+    return this.kind[s] === "MEM" ? "store" : "";
   }
 
   // The EXEC that a step belongs to; -1 before the first.
@@ -70,10 +77,15 @@ class TraceModel {
     return -1;
   }
 
-  line(block) {
+  // Where in the source a block stands, or its "load" or "store": [file, line], "" for the kernel's own file. Blocks
+  // of no line of their own count to the one before.
+  spot(block, port = "") {
     const { blocks } = this.data;
-    for (let b = Math.min(block, blocks.length - 1); b >= 0; b--) if (blocks[b].line) return blocks[b].line;
-    return 0;
+    for (let b = Math.min(block, blocks.length - 1); b >= 0; b--) {
+      const spot = (b === block && blocks[b].spots[port]) || blocks[b].spots[""];
+      if (spot[1]) return spot;
+    }
+    return ["", 0];
   }
 
   arrayAt(address) {

@@ -206,27 +206,38 @@ class Source {
   constructor(list, block, title, model, words) {
     Object.assign(this, { block, title, model, words });
     const { sources, file } = model.data;
-    const name = file in sources ? file : Object.keys(sources)[0];
-    this.lines = name === undefined ? [] : sources[name].split("\n");
+    const own = file in sources ? file : Object.keys(sources)[0];
+    const others = Object.keys(sources).filter((name) => name !== own);
+    this.lines = []; // of all files, the kernel's own first: {number, text}, or {name} where a file begins
+    this.first = new Map(); // file -> row of its line 1
+    for (const name of own === undefined ? [] : [own, ...others]) {
+      if (others.length) this.lines.push({ name });
+      this.first.set(name === own ? "" : name, this.lines.length);
+      sources[name].split("\n").forEach((text, i) => this.lines.push({ number: i + 1, text }));
+    }
     this.runs = new Map();
     for (const segment of model.segments) {
-      const line = model.line(segment.block);
-      this.runs.set(line, (this.runs.get(line) ?? 0) + 1);
+      const row = this.row(model.spot(segment.block));
+      this.runs.set(row, (this.runs.get(row) ?? 0) + 1);
     }
     list.classList.toggle("missing", !this.lines.length);
     if (!this.lines.length) list.textContent = "The trace holds no source text.";
     else {
       this.list = new VirtualList(list, this.lines.length, 19, (row, i) => {
-        const runs = this.runs.get(i + 1);
+        const { name, number, text } = this.lines[i], runs = this.runs.get(i);
+        row.classList.toggle("name", name !== undefined);
         const count = make("span", "runs", runs ? runs.toLocaleString("en") : "");
         count.title = runs ? `${runs} EXEC` : "";
-        row.replaceChildren(make("span", "number", i + 1), count, make("code", "", this.lines[i]));
-      }, (i) => this.pick?.(i + 1));
+        row.replaceChildren(make("span", "number", number ?? ""), count, make("code", "", name ?? text));
+      }, (i) => this.pick?.(i));
     }
   }
+  // The row of a line of a file, -1 if there is none.
+  row([file, line]) {
+    return line && this.first.has(file) ? this.first.get(file) + line - 1 : -1;
+  }
   draw(state) {
-    const line = state.exec < 0 ? 0 : this.model.line(state.block);
-    this.list?.choose(line - 1);
+    this.list?.choose(state.exec < 0 ? -1 : this.row(this.model.spot(state.block, state.port)));
     const text = this.model.data.blocks[state.block]?.text ?? "";
     this.block.textContent = state.exec < 0 ? "" : text;
     this.block.style.borderLeftColor = Colour.block(state.block);

@@ -74,9 +74,9 @@ class Words {
     return String(bytes[`get${bits === 64 ? "Big" : ""}${kind}${bits}`](at, true));
   }
 
-  place(block) {
-    const line = this.model.line(block);
-    return line ? `${this.data.file.split(/[\\/]/).at(-1) || "line"}:${line}` : `block ${block}`;
+  place(block, port = "") {
+    const [file, line] = this.model.spot(block, port);
+    return line ? `${(file || this.data.file).split(/[\\/]/).at(-1) || "line"}:${line}` : `block ${block}`;
   }
 
   // The token and where it stands in its group, for those who look at one alone.
@@ -101,7 +101,7 @@ class Words {
     if (kind === "CTA") return `CTA ${coordinates(words.map(([, w]) => w), data.grid)} starts; shared memory is wiped`;
     if (kind === "BAR") return "every thread has arrived at the barrier";
     if (kind === "HALT") return "the launch is complete";
-    if (kind === "FAULT") return `at ${this.place(block[s])}, thread ${this.thread(quad[s], model.steps.lane[s])}`;
+    if (kind === "FAULT") return `at ${this.place(block[s], model.portOf(s))}, thread ${this.thread(quad[s], model.steps.lane[s])}`;
     if (!words.length) return first ? "" : "(unfinished)";
     if (kind === "MEM") {
       const row = what[s];
