@@ -237,11 +237,12 @@ class Source {
     return line && this.first.has(file) ? this.first.get(file) + line - 1 : -1;
   }
   draw(state) {
-    this.list?.choose(state.exec < 0 ? -1 : this.row(this.model.spot(state.block, state.port)));
     const text = this.model.data.blocks[state.block]?.text ?? "";
     this.block.textContent = state.exec < 0 ? "" : text;
     this.block.style.borderLeftColor = Colour.block(state.block);
     this.title.textContent = state.exec < 0 ? "" : `block ${state.block}`;
+    // last: the block's text decides how high the list is
+    this.list?.choose(state.exec < 0 ? -1 : this.row(this.model.spot(state.block, state.port)));
   }
 }
 
