@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "chat": {"isa", "foundry", "engines", "checkpoint", "cuda", "driver", "trace"},
 }
 LEAVES = {"errors", "writing"}
-COMMAND_LINE = "cli"  # cli.py and the cli_*.py beside it: they import all, nothing imports them
+COMMAND_LINE = ("cli", "__main__")  # cli.py and the cli_*.py beside it: they import all, nothing imports them
 
 # package that takes long to load or may be missing -> files that may import it at module level
 HEAVY = {

@@ -369,7 +369,7 @@ def test_an_endless_loop_ends(write):
 
 
 def process(*arguments, **options):
-    return subprocess.run([sys.executable, "-m", "qgpu.cli", *arguments], capture_output=True, text=True, **options)
+    return subprocess.run([sys.executable, "-m", "qgpu", *arguments], capture_output=True, text=True, **options)
 
 
 def test_help_imports_nothing_heavy():
@@ -417,7 +417,7 @@ def test_interrupt_ends_with_130(write):
     path = write("loop.cu", LOOP)
     command = ["run", str(path), "zeros:1", "--max-tokens", "1000000000", *INTERPRETER]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    child = subprocess.Popen([sys.executable, "-m", "qgpu.cli", *command], **pipes)
+    child = subprocess.Popen([sys.executable, "-m", "qgpu", *command], **pipes)
     try:
         with pytest.raises(subprocess.TimeoutExpired):
             child.wait(timeout=3)
@@ -427,6 +427,32 @@ def test_interrupt_ends_with_130(write):
         child.kill()
     assert child.returncode == 130 and out == "out = [0]\n"
     assert re.fullmatch(r"interrupted after [0-9,]+ tokens \([0-9,]+ EXEC\), [0-9,]+ lane instructions\n", error)
+
+
+def test_an_interrupt_while_python_loads_ends_the_process():
+    """Without a traceback, that is: by the signal itself until the commands can answer it."""
+    code = (
+        "import signal, qgpu.__main__ as entry\n"
+        "print(signal.getsignal(signal.SIGINT) is signal.SIG_DFL)\n"
+        "entry.run = lambda: print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)\n"
+        "entry.main()"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.stdout, result.stderr) == ("True\nTrue\n", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize(
+    "command",
+    [["eval", "1 + 2"], [*DOT, "[1]", "[2]", "zeros:1", "1", "--json"], ["asm", DOT[1]], ["ptx", DOT[1]], ["--help"]],
+)
+def test_an_output_that_is_full_is_one_message(command):
+    engine = INTERPRETER if command[0] in ("eval", "run") else []
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "qgpu", *command, *engine]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    message = "error: the output cannot be written: No space left on device\n"
+    assert (result.stderr, result.returncode) == (message, 2)
 
 
 @pytest.mark.parametrize("size", ["²", "٣", "1x²"])

@@ -196,7 +196,7 @@ def test_completion_scripts(shell):
 
 def test_a_shell_is_told_what_may_follow():
     environment = {**os.environ, "_QGPU_COMPLETE": "complete_bash", "COMP_WORDS": "qgpu co", "COMP_CWORD": "1"}
-    command = [sys.executable, "-m", "qgpu.cli"]
+    command = [sys.executable, "-m", "qgpu"]
     result = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert result.stdout.split() == ["compile", "completion", "conformance"]
 
@@ -226,7 +226,7 @@ def test_progress_is_shown_on_a_terminal_and_is_gone_at_the_end(tmp_path):
     command = ["run", str(tmp_path / "long.cu"), "--grid", "300", "zeros:1", *INTERPRETER]
     main, terminal = pty.openpty()
     child = subprocess.Popen(
-        [sys.executable, "-m", "qgpu.cli", *command], stdout=subprocess.PIPE, stderr=terminal, text=True
+        [sys.executable, "-m", "qgpu", *command], stdout=subprocess.PIPE, stderr=terminal, text=True
     )
     out, _ = child.communicate(timeout=60)
     os.close(terminal)

@@ -6,7 +6,9 @@ input print as one message and end with status 2; Ctrl-C ends with 130.
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,13 +18,17 @@ from typer.core import TyperGroup
 
 from qgpu.errors import QgpuError
 
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
 
 class Commands(TyperGroup):
     """The commands, with errors of qgpu printed as messages."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            done = super().invoke(ctx)
+            sys.stdout.flush()
+            return done
         except QgpuError as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(2) from None
@@ -358,8 +364,12 @@ def main() -> None:
         from typer.completion import completion_init
 
         completion_init()
-    app(prog_name="qgpu")
+    try:
+        app(prog_name="qgpu")
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise  # a closed pipe has been ended quietly by typer; what else there is would be a fault of ours
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  what is left to be written at the end goes nowhere
+        print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        sys.exit(2)
 
-
-if __name__ == "__main__":
-    main()

@@ -18,7 +18,7 @@ def device():
     return qgpu.Device("interpreter")
 
 
-def test_the_issues_own_example(device):
+def test_the_first_example(device):
     source = """__global__ void dot(const int* a, const int* b, int* out, int n) {
       if (threadIdx.x < n) atomicAdd(out, a[threadIdx.x] * b[threadIdx.x]); }"""
     k = device.kernel(source, "dot")
@@ -30,6 +30,19 @@ def test_the_issues_own_example(device):
     assert repr(launch) == f"Launch(dot[1, 4]: HALT, {len(launch.tokens)} tokens, {launch.stats.exec_tokens} EXEC)"
     assert repr(launch.trace).startswith(f"Listing({len(launch.tokens)} tokens")
     assert [record.kind for record in launch.trace.records()][-1] == "HALT"
+
+
+def test_a_kernel_is_called_as_cupys_are(device):
+    kernel = device.kernel(
+        "__global__ void k(int* a, int n) { extern __shared__ int s[]; s[threadIdx.x] = n; "
+        "__syncthreads(); a[threadIdx.x] = s[1 - threadIdx.x]; }", "k",
+    )  # fmt: skip
+    out = device.zeros(2, np.int32)
+    launch = kernel((1,), (2,), (out, 7), shared_mem=8, check=False, max_tokens=100)
+    assert out.numpy().tolist() == [7, 7]
+    assert launch.tokens == kernel[1, 2, 8](out, 7).tokens
+    with pytest.raises(qgpu.LaunchError, match=r"k\(grid, block, args\): args are a tuple"):
+        kernel(1, 2, out)
 
 
 def test_dynamic_shared_memory_by_its_name(device):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qgpu.driver import arguments
 from qgpu.driver.code import Code, code_of_file, code_of_source, kernel_names
@@ -57,6 +57,15 @@ class Kernel:
             raise LaunchError(f"{self.name}[...]: give two sizes, kernel[grid, cta], e.g. {self.name}[1, 32]")
         shared = _shared(self.name, sizes[2]) if len(sizes) == 3 else 0
         return Configured(self, size_of(sizes[0], "grid"), size_of(sizes[1], "CTA"), shared)
+
+    def __call__(
+        self, grid: Size, block: Size, args: Sequence[arguments.Argument], *, shared_mem: int = 0, **options: Any
+    ) -> Launch:
+        """``kernel(grid, block, (a, b, 3))``, as CuPy's RawKernel is called: the same as
+        ``kernel[grid, block, shared_mem](a, b, 3)``, whose options are known here too."""
+        if not isinstance(args, (tuple, list)):
+            raise LaunchError(f"{self.name}(grid, block, args): args are a tuple, one entry a parameter")
+        return self[grid, block, shared_mem](*args, **options)
 
     def __repr__(self) -> str:
         return f"Kernel({arguments.prototype(self.name, self.parameters)})"
