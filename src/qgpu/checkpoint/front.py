@@ -5,7 +5,8 @@ Dims of the merged model: the base's first, then the output code (``CODE`` dims)
 
 A machine token's row holds anchors and fields for the way in, and for the way out the +1/-1 pattern of its id in the
 code dims and -1 in the tag. The last GPU layer replaces the pattern that the row left there by that of the next id, and
-takes the tag off. Final norm reads nothing of the machine but code and tag.
+takes the tag off; where the machine makes a bit of the code in that very layer, the same neurons make it twice. Final
+norm reads nothing of the machine but code and tag.
 
 On text the anchors are zero, and with them all of that; there pairs of neurons read some text dims, and
 silu(x) x + silu(-x) (-x) = x^2 adds up in the tag, so that the -1 of the machine's rows keeps their ids out of text.
@@ -19,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from qgpu.checkpoint.errors import MergeError
 from qgpu.circuit.ir import Circuit
 from qgpu.foundry.audit_lines import anchors
 from qgpu.foundry.cast import Options, cast
@@ -57,7 +57,7 @@ def front(
 ) -> Front:
     """The machine for a base of ``text`` hidden dims whose MLP is ``intermediate`` wide (wider only if it must be).
 
-    Raises FoundryError if it cannot be cast, MergeError if its last layer is not free to hand over the output code.
+    Raises FoundryError if it cannot be cast.
     """
     bits = len(circuit.code)
     say("casting the machine for this base")
@@ -73,15 +73,13 @@ def _output(made: Network, text: int, bits: int) -> Front:
     code, tag = tuple(range(text, text + bits)), text + bits
     groups = _code(made, set(anchor.level))
     last = shape.layers - 1
-    down_name = f"layers.{last}.mlp.down_proj.weight"
-    busy = set(made.sparse[down_name].rows.tolist()) if down_name in made.sparse else set()
-    if busy & {dim for dims, _ in groups for dim in dims}:
-        raise MergeError("the output code is made in the machine's last layer, which has to be free: allow more layers")
     pattern = np.stack([column for _, column in groups], axis=1).astype(np.float32) * 2 - 1
     neurons = _Neurons(made, last, anchor.scale, largest, level)
     for (dims, _), dim in zip(groups, code, strict=True):
         # 2 * bit - 1, minus what the token's own row left there
-        neurons.linear(dim, [*((d, 2.0) for d in dims), (dim, -1.0)], -1.0)
+        neurons.linear(dim, [(dim, -1.0)], -1.0)
+        for source in dims:
+            neurons.follow(dim, source, 2.0)
     neurons.linear(tag, [(tag, -1.0)], 0.0)
     for dim in range(0, text, max(1, text // TAG_DIMS))[:TAG_DIMS] if text else ():
         neurons.square(tag, dim)
@@ -128,6 +126,15 @@ class _Neurons:
         if const:
             self.entries["up_proj"].append((row, self.anchor, const / self.level))
         self.entries["down_proj"].append((out, row, 1 / GATE))
+
+    def follow(self, out: int, dim: int, coef: float) -> None:
+        """``out += coef * dim``, the dim as it is *after* this MLP: what it holds before and what the MLP adds to it."""
+        self.linear(out, [(dim, coef)], 0.0)
+        down = self.made.sparse.get(self._name("down_proj"))
+        if down is not None:
+            here = down.rows == dim
+            for neuron, value in zip(down.cols[here].tolist(), down.values[here].tolist(), strict=True):
+                self.entries["down_proj"].append((out, neuron, coef * value))
 
     def square(self, out: int, dim: int) -> None:
         """``out`` grows by the square of a dim after RMSNorm."""
