@@ -27,7 +27,7 @@ def build(base: str, folder: Path, layout: str, dtype: str, revision: str | None
 def verify(folder: Path, base: str, weights_only: bool, as_json: bool) -> None:
     """``qgpu verify``: exit status 1 if the merged model is not its base."""
     from qgpu.checkpoint import verify as check
-    from qgpu.checkpoint.build import fetch
+    from qgpu.checkpoint.hub import fetch
 
     with Progress() as progress:
         source = fetch(base, say=progress.say)

@@ -14,6 +14,8 @@ from qgpu.checkpoint.files import KINDS, Stored, stored
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 TEXT, NESTED = "qwen3_5_text", "qwen3_5"
+VISION = "model.visual."
+MTP_NORMS = ("norm.weight", "pre_fc_norm_embedding.weight", "pre_fc_norm_hidden.weight")
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Sizes:
     eps: float
     full: tuple[bool, ...]  # by layer
 
-    def tensors(self) -> dict[str, tuple[int, ...]]:
-        """Name (without prefix) -> shape of every tensor of the text model, in file order; the head as ``lm_head``."""
+    def layer(self, full: bool) -> dict[str, tuple[int, ...]]:
+        """Name within a layer -> shape; ``full``: of a layer with attention instead of DeltaNet."""
         hidden = self.hidden
         keys, values = self.key_heads * self.linear_dim, self.value_heads * self.linear_dim
         query, pair = self.attention_heads * self.head_dim, self.key_value_heads * self.head_dim
@@ -55,14 +57,17 @@ class Sizes:
             "mlp.gate_proj.weight": (self.intermediate, hidden), "mlp.up_proj.weight": (self.intermediate, hidden),
             "mlp.down_proj.weight": (hidden, self.intermediate),
         }  # fmt: skip
-        found: dict[str, tuple[int, ...]] = {"embed_tokens.weight": (self.vocabulary, hidden)}
+        mixer, parts = ("self_attn", attention) if full else ("linear_attn", linear)
+        return {f"{mixer}.{name}": shape for name, shape in parts.items()} | every
+
+    def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Name (without prefix) -> shape of every tensor of the text model, in file order; the head as ``lm_head``."""
+        found: dict[str, tuple[int, ...]] = {"embed_tokens.weight": (self.vocabulary, self.hidden)}
         for layer, full in enumerate(self.full):
-            mixer, parts = ("self_attn", attention) if full else ("linear_attn", linear)
-            found |= {f"layers.{layer}.{mixer}.{name}": shape for name, shape in parts.items()}
-            found |= {f"layers.{layer}.{name}": shape for name, shape in every.items()}
-        found["norm.weight"] = (hidden,)
+            found |= {f"layers.{layer}.{name}": shape for name, shape in self.layer(full).items()}
+        found["norm.weight"] = (self.hidden,)
         if not self.tied:
-            found["lm_head.weight"] = (self.vocabulary, hidden)
+            found["lm_head.weight"] = (self.vocabulary, self.hidden)
         return found
 
 
@@ -104,7 +109,7 @@ def read(folder: Path) -> Base:
             others[name] = tensor
     if sizes.tied:
         text.pop("lm_head.weight", None)
-    _check(folder, sizes, text, prefix)
+    _check(folder, sizes, text, prefix, _fit(extras(sizes, config), others))
     return Base(folder, config, nested, sizes, text, others)
 
 
@@ -164,16 +169,64 @@ def _tensors(folder: Path) -> dict[str, Stored]:
     raise MergeError(f"{folder}: neither {SINGLE} nor {INDEX} is there; only safetensors are read")
 
 
-def _check(folder: Path, sizes: Sizes, text: Mapping[str, Stored], prefix: str) -> None:
+def extras(sizes: Sizes, config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Full name -> shape of the tensors of the vision tower and of the MTP layers, as far as the config tells."""
+    count = config.get("text_config", config).get("mtp_num_hidden_layers", 1)
+    found = {f"mtp.{name}": (sizes.hidden,) for name in MTP_NORMS} | {"mtp.fc.weight": (sizes.hidden, 2 * sizes.hidden)}
+    for layer in range(count):
+        found |= {f"mtp.layers.{layer}.{name}": shape for name, shape in sizes.layer(full=True).items()}
+    try:
+        tower = _tower(config["vision_config"])
+    except (KeyError, TypeError):
+        tower = {}
+    return found | {f"{VISION}{name}": shape for name, shape in tower.items()}
+
+
+def _tower(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    hidden, wide = config["hidden_size"], config["intermediate_size"]
+    patch, merged = config["patch_size"], hidden * config["spatial_merge_size"] ** 2
+    linear = {"attn.qkv": (3 * hidden, hidden), "attn.proj": (hidden, hidden), "mlp.linear_fc1": (wide, hidden),
+              "mlp.linear_fc2": (hidden, wide), "norm1": (hidden,), "norm2": (hidden,)}  # fmt: skip
+    parts: dict[str, tuple[int, ...]] = {
+        "patch_embed.proj": (hidden, config["in_channels"], config["temporal_patch_size"], patch, patch),
+        "merger.norm": (hidden,), "merger.linear_fc1": (merged, merged),
+        "merger.linear_fc2": (config["out_hidden_size"], merged),
+    }  # fmt: skip
+    for layer in range(config["depth"]):
+        parts |= {f"blocks.{layer}.{name}": shape for name, shape in linear.items()}
+    found = {f"{name}.weight": shape for name, shape in parts.items()}
+    found |= {f"{name}.bias": shape[:1] for name, shape in parts.items()}
+    return found | {"pos_embed.weight": (config["num_position_embeddings"], hidden)}
+
+
+def _fit(needed: Mapping[str, tuple[int, ...]], found: Mapping[str, Stored]) -> list[str]:
+    """What is wrong with a vision tower or MTP layers. Either may be left out, as a whole; unknown tensors pass."""
+    faults = []
+    for head in (VISION, "mtp."):
+        if any(name.startswith(head) for name in found):
+            faults += [f"{name}: missing" for name in needed if name.startswith(head) and name not in found]
+    return faults + [fault for name, tensor in found.items() if name in needed
+                     for fault in _faults(name, tensor, needed[name])]  # fmt: skip
+
+
+def _faults(name: str, tensor: Stored, shape: tuple[int, ...]) -> list[str]:
+    faults = []
+    if tensor.shape != shape:
+        faults.append(f"{name}: {list(tensor.shape)}, the config says {list(shape)}")
+    if tensor.kind not in KINDS:
+        faults.append(f"{name}: {tensor.kind}; bfloat16 or float32 is needed, no quantised weights")
+    return faults
+
+
+def _check(folder: Path, sizes: Sizes, text: Mapping[str, Stored], prefix: str, more: list[str]) -> None:
     needed = sizes.tensors()
     faults = [f"{prefix}{name}: missing" for name in needed if name not in text]
     for name, tensor in text.items():
         if name not in needed:
             faults.append(f"{prefix}{name}: a dense Qwen3.5 of this config has no such tensor")
-        elif tensor.shape != needed[name]:
-            faults.append(f"{prefix}{name}: {list(tensor.shape)}, the config says {list(needed[name])}")
-        if tensor.kind not in KINDS:
-            faults.append(f"{prefix}{name}: {tensor.kind}; bfloat16 or float32 is needed, no quantised weights")
+        else:
+            faults += _faults(f"{prefix}{name}", tensor, needed[name])
+    faults += more
     if sizes.conv != 4 or sizes.linear_dim != 128:
         faults.append(f"convolution {sizes.conv}, linear head dim {sizes.linear_dim}: 4 and 128 are needed")
     if sizes.value_heads % max(sizes.key_heads, 1):

@@ -17,10 +17,9 @@ from qgpu.checkpoint import base as bases
 from qgpu.checkpoint import documents, files, surgery
 from qgpu.checkpoint.errors import MergeError
 from qgpu.checkpoint.front import Front, machine_front
+from qgpu.checkpoint.hub import fetch
 
 SHARD = 2 << 30
-DEFAULT_BASE = "Qwen/Qwen3.5-2B"
-PATTERNS = ("*.safetensors", "*.json", "*.jinja", "*.txt", "LICENSE*")
 SPARE = 64 << 20  # bytes of disk beyond the tensors
 Say = Callable[[str], None]
 
@@ -35,27 +34,6 @@ class Built:
     layers: int
     hidden: int
     files: int
-
-
-def fetch(name: str, revision: str | None = None, say: Say = lambda text: None) -> Path:
-    """The folder of a base: a local one, or a repository of the Hugging Face hub, downloaded (resumable; HF_HOME,
-    HF_TOKEN and HF_HUB_OFFLINE as usual). MergeError says what to do."""
-    if Path(name).is_dir():
-        return Path(name)
-    if name.count("/") != 1 or name.startswith((".", "/", "~")):
-        raise MergeError(f"{name}: there is no such folder (a hub repository is written owner/name)")
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError:
-        raise MergeError(f"{name}: downloading needs huggingface_hub: pip install 'qgpu[transformers]'") from None
-    say(f"downloading {name}")
-    try:
-        return Path(snapshot_download(name, revision=revision, allow_patterns=list(PATTERNS)))
-    except Exception as error:  # the library raises its own, requests' and OS errors
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise MergeError(
-            f"{name}: cannot be downloaded ({reason}); name a local folder, or look at HF_TOKEN and HF_HUB_OFFLINE"
-        ) from None
 
 
 def build(
