@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from transformers import Qwen3_5TextConfig
-from transformers.models.qwen3_5.modeling_qwen3_5 import Qwen3_5ForCausalLM
+from transformers.models.qwen3_5.configuration_qwen3_5 import Qwen3_5VisionConfig
+from transformers.models.qwen3_5.modeling_qwen3_5 import Qwen3_5ForCausalLM, Qwen3_5VisionModel
 
 KEPT_FLOAT = ("A_log", "linear_attn.norm.weight")  # the published checkpoints keep these in float32
 
@@ -40,6 +41,28 @@ def config(form: Form) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def vision(form: Form) -> dict[str, Any]:
+    return {
+        "model_type": "qwen3_5_vision", "depth": 1, "hidden_size": 32, "intermediate_size": 48, "num_heads": 2,
+        "in_channels": 3, "patch_size": 16, "temporal_patch_size": 2, "spatial_merge_size": 2,
+        "num_position_embeddings": 64, "out_hidden_size": form.hidden,
+    }  # fmt: skip
+
+
+def mtp(form: Form) -> dict[str, tuple[int, ...]]:
+    """Name -> shape of what predicts a second token: embedding and hidden state side by side, then one layer."""
+    hidden, wide = form.hidden, form.intermediate
+    layer = {
+        "self_attn.q_proj": (256, hidden), "self_attn.k_proj": (64, hidden), "self_attn.v_proj": (64, hidden),
+        "self_attn.o_proj": (hidden, 128), "self_attn.q_norm": (64,), "self_attn.k_norm": (64,),
+        "input_layernorm": (hidden,), "post_attention_layernorm": (hidden,), "mlp.gate_proj": (wide, hidden),
+        "mlp.up_proj": (wide, hidden), "mlp.down_proj": (hidden, wide),
+    }  # fmt: skip
+    names = {"fc": (hidden, 2 * hidden), "norm": (hidden,), "pre_fc_norm_embedding": (hidden,),
+             "pre_fc_norm_hidden": (hidden,)}  # fmt: skip
+    return {f"{name}.weight": shape for name, shape in (names | {f"layers.0.{k}": v for k, v in layer.items()}).items()}
+
+
 def write(folder: Path, form: Form, seed: int = 0) -> Path:
     """A base with random weights in bfloat16, norms and decays included."""
     torch.manual_seed(seed)
@@ -59,11 +82,13 @@ def write(folder: Path, form: Form, seed: int = 0) -> Path:
         tensors[full] = (value.float() if kept else value).contiguous()
     whole: dict[str, Any] = {**text, "architectures": ["Qwen3_5ForCausalLM"]}
     if form.nested:
-        tensors["model.visual.patch_embed.proj.weight"] = torch.randn(8, 4).to(torch.bfloat16)
-        tensors["mtp.fc.weight"] = torch.randn(8, 4).to(torch.bfloat16)
+        tower = Qwen3_5VisionModel(Qwen3_5VisionConfig(**vision(form)))
+        more = {f"model.visual.{name}": 0.1 * torch.randn_like(value) for name, value in tower.state_dict().items()}
+        more |= {f"mtp.{name}": 0.1 * torch.randn(shape) for name, shape in mtp(form).items()}
+        tensors |= {name: value.to(torch.bfloat16).contiguous() for name, value in more.items()}
         whole = {
             "architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5", "text_config": text,
-            "tie_word_embeddings": form.tied, "vision_config": {"depth": 1},
+            "tie_word_embeddings": form.tied, "vision_config": vision(form), "image_token_id": 300,
         }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(whole))

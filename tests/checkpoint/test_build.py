@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors.torch import load_file
 from tests.checkpoint.bases import Form, write
-from transformers.models.qwen3_5.modeling_qwen3_5 import Qwen3_5ForCausalLM
+from transformers.models.qwen3_5.modeling_qwen3_5 import Qwen3_5ForCausalLM, Qwen3_5ForConditionalGeneration
 
-from qgpu.checkpoint import base as bases
 from qgpu.checkpoint.build import build, notes_of
 from qgpu.checkpoint.errors import MergeError
 from qgpu.checkpoint.front import Front, front
@@ -107,14 +106,42 @@ def test_the_folder_is_whole(tmp_path: Path) -> None:
         (folder / file).stat().st_size - 8 - int.from_bytes((folder / file).open("rb").read(8), "little")
         for file in set(index["weight_map"].values())
     )
-    base = bases.read(source)
-    for name in base.others:
-        with safe_open(str(folder / index["weight_map"][name]), "pt") as new:
-            with safe_open(str(base.others[name].path), "pt") as old:
-                assert torch.equal(new.get_tensor(name), old.get_tensor(name))
     assert (folder / "chat_template.jinja").read_text() == "{{ messages }}"
     assert "Apache-2.0" in (folder / "README.md").read_text()
     assert not list(tmp_path.glob(".*")), "nothing half-written stays"
+
+
+def test_images_and_second_tokens_in_the_merged_width(tmp_path: Path) -> None:
+    """The nested folder in the stock model of images and text: every tensor has its place, the tower's features are the
+    base's with zeros behind them, and an image in a text gives the base's distributions. MTP's projection, by hand."""
+    form = Form()
+    source, folder = merged(tmp_path, form, layout="nested")
+    assert recovered(folder, source) == []
+    pixels, grid = torch.randn(16, 3 * 2 * 16 * 16), torch.tensor([[1, 4, 4]])
+    ids = torch.tensor([[5, 300, 300, 300, 300, 9, 8]])
+    kinds = (ids == 300).int()
+    found = []
+    for where in (source, folder):
+        model, told = Qwen3_5ForConditionalGeneration.from_pretrained(
+            str(where), dtype=torch.float32, local_files_only=True, output_loading_info=True
+        )
+        assert not told["missing_keys"] and not told["mismatched_keys"], told
+        with torch.inference_mode():
+            features = model.eval().model.get_image_features(pixels, grid).pooler_output[0]
+            logits = model(ids, pixel_values=pixels, image_grid_thw=grid, mm_token_type_ids=kinds).logits[0]
+        found.append((features, logits))
+    (before, said), (after, says) = found
+    assert torch.equal(after[:, : form.hidden], before) and not bool(after[:, form.hidden :].any())
+    text = torch.log_softmax(says.double(), -1)[:, : form.vocabulary]
+    assert float((text - torch.log_softmax(said.double(), -1)).abs().max()) < 0.02  # norms are rounded to bfloat16
+    wide, narrow = (
+        load_file(where / "model.safetensors")["mtp.fc.weight"].float() for where in (folder, source)
+    )  # fmt: skip
+    pair = torch.randn(2, form.hidden)
+    width = wide.shape[0]
+    padded = torch.zeros(2, width)
+    padded[:, : form.hidden] = pair
+    assert torch.allclose((wide @ padded.reshape(-1))[: form.hidden], narrow @ pair.reshape(-1), atol=1e-4)
 
 
 def test_an_interrupted_build_goes_on(tmp_path: Path) -> None:

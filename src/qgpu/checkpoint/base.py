@@ -96,7 +96,7 @@ def read(folder: Path) -> Base:
     if kind not in (TEXT, NESTED):
         raise MergeError(f"{folder}: model_type is {kind!r}; the base has to be a dense Qwen3.5 ({NESTED} or {TEXT})")
     nested = kind == NESTED
-    sizes = _sizes(folder, config.get("text_config", {}) if nested else config, config)
+    sizes = sizes_of(folder, config.get("text_config", {}) if nested else config, config)
     tensors = _tensors(folder)
     prefix = "model.language_model." if nested else "model."
     text, others = {}, {}
@@ -109,7 +109,7 @@ def read(folder: Path) -> Base:
             others[name] = tensor
     if sizes.tied:
         text.pop("lm_head.weight", None)
-    _check(folder, sizes, text, prefix, _fit(extras(sizes, config), others))
+    _check(folder, sizes, text, prefix, _fit(sizes, config, others))
     return Base(folder, config, nested, sizes, text, others)
 
 
@@ -125,7 +125,9 @@ def _json(path: Path, hint: str) -> dict[str, Any]:
     return found
 
 
-def _sizes(folder: Path, text: Mapping[str, Any], config: Mapping[str, Any]) -> Sizes:
+def sizes_of(folder: Path, text: Mapping[str, Any], whole: Mapping[str, Any] | None = None) -> Sizes:
+    """Sizes by a text model's config, and ``whole``, the config that it stands in. MergeError if it lacks something."""
+    config = whole or {}
     try:
         layers = int(text["num_hidden_layers"])
         interval = int(text.get("full_attention_interval", 4))
@@ -199,9 +201,13 @@ def _tower(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     return found | {"pos_embed.weight": (config["num_position_embeddings"], hidden)}
 
 
-def _fit(needed: Mapping[str, tuple[int, ...]], found: Mapping[str, Stored]) -> list[str]:
+def _fit(sizes: Sizes, config: Mapping[str, Any], found: Mapping[str, Stored]) -> list[str]:
     """What is wrong with a vision tower or MTP layers. Either may be left out, as a whole; unknown tensors pass."""
     faults = []
+    tower = config.get("vision_config")
+    if isinstance(tower, Mapping) and tower.get("out_hidden_size", sizes.hidden) != sizes.hidden:
+        faults.append(f"vision_config: out_hidden_size {tower['out_hidden_size']}, but hidden_size is {sizes.hidden}")
+    needed = extras(sizes, config)
     for head in (VISION, "mtp."):
         if any(name.startswith(head) for name in found):
             faults += [f"{name}: missing" for name in needed if name.startswith(head) and name not in found]

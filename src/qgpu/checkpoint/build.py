@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qgpu.checkpoint import base as bases
-from qgpu.checkpoint import documents, files, surgery
+from qgpu.checkpoint import documents, extras, files, surgery
 from qgpu.checkpoint.errors import MergeError
 from qgpu.checkpoint.front import Front, machine_front
 from qgpu.checkpoint.hub import fetch
@@ -83,7 +83,7 @@ def _named(made: surgery.Plan, nested: bool) -> list[files.Stream]:
     for stream in surgery.streams(made):
         full = stream.name if stream.name.startswith("lm_head") else prefix + stream.name
         found.append(files.Stream(full, stream.kind, stream.shape, stream.parts))
-    return found + (surgery.other_streams(made) if nested else [])
+    return found + (extras.streams(made) if nested else [])
 
 
 def _key(made: surgery.Plan, layout: str) -> str:
@@ -92,7 +92,7 @@ def _key(made: surgery.Plan, layout: str) -> str:
     digest = hashlib.sha256(repr((made.sizes, made.dtype, layout, made.front.code)).encode())
     for name in sorted(network.sparse):
         digest.update(name.encode() + network.sparse[name].values.tobytes() + network.sparse[name].cols.tobytes())
-    for name, tensor in sorted(made.base.text.items()):
+    for name, tensor in sorted((made.base.text | made.base.others).items()):
         stat = tensor.path.stat()
         digest.update(f"{name} {tensor.start} {tensor.size} {stat.st_size} {stat.st_mtime_ns}".encode())
     return digest.hexdigest()
@@ -129,7 +129,7 @@ def _finish(
         documents.write_json(fresh / bases.INDEX, {"metadata": {"total_size": total}, "weight_map": index})
     documents.write_json(fresh / "config.json", documents.config(made, nested))
     documents.write_json(fresh / "generation_config.json", documents.generation_config(made))
-    norms = surgery.folded(made)
+    norms = surgery.folded(made) | (extras.folded(made) if nested else {})
     files.write(
         fresh / "qgpu_norms.safetensors",
         [files.Stream(n, "F32", v.shape, lambda v=v: iter([v])) for n, v in norms.items()],  # type: ignore[misc]

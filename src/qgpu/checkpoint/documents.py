@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from qgpu.checkpoint import extras
 from qgpu.checkpoint.base import NESTED, TEXT, Base
 from qgpu.checkpoint.errors import MergeError
 from qgpu.checkpoint.surgery import Plan
@@ -50,6 +51,8 @@ def config(made: Plan, nested: bool) -> dict[str, Any]:
         "tie_word_embeddings": sizes.tied,
         "dtype": made.dtype,
     }
+    if (tower := extras.vision_config(made)) is not None:
+        whole["vision_config"] = tower
     whole.pop("torch_dtype", None)
     return whole
 

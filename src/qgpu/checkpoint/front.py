@@ -128,7 +128,7 @@ class _Neurons:
         self.entries["down_proj"].append((out, row, 1 / GATE))
 
     def follow(self, out: int, dim: int, coef: float) -> None:
-        """``out += coef * dim``, the dim as it is *after* this MLP: what it holds before and what the MLP adds to it."""
+        """``out += coef * dim``, the dim as it is *after* this MLP: what it holds before and what the MLP adds."""
         self.linear(out, [(dim, coef)], 0.0)
         down = self.made.sparse.get(self._name("down_proj"))
         if down is not None:

@@ -1,7 +1,8 @@
 """Where a base comes from: a local folder, or a repository of the Hugging Face hub, downloaded.
 
 The hub's own library does the work: a connection that breaks is taken up again where it broke, files that are complete
-are kept from call to call, sizes are checked, and HF_HOME, HF_TOKEN, HF_HUB_OFFLINE and HF_ENDPOINT mean what they mean everywhere.
+are kept from call to call, sizes are checked, and HF_HOME, HF_TOKEN, HF_HUB_OFFLINE and HF_ENDPOINT mean what they mean
+everywhere.
 """
 
 from __future__ import annotations

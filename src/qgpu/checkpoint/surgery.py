@@ -118,19 +118,24 @@ def _gpu_kind(made: Plan, name: str) -> str:
 # the base
 
 
-def _fold(made: Plan, name: str) -> Array:
-    """1 + w times sqrt(D / D'), minus 1; the machine's dims off, or as the final norm wants them."""
-    final = name == "norm.weight"
-    source = made.base.text[name if final else _base_name(made, name)]
+def fold(made: Plan, norm: Stored) -> Array:
+    """1 + w times sqrt(D / D'), minus 1, float32; the machine's dims off."""
     own, wide = made.base.sizes.hidden, made.sizes.hidden
     weights = np.full(wide, -1.0)
-    weights[:own] = (1.0 + floats(source.map()).astype(np.float64)) * np.sqrt(own / wide) - 1.0
+    weights[:own] = (1.0 + floats(norm.map()).astype(np.float64)) * np.sqrt(own / wide) - 1.0
+    return weights.astype(np.float32)
+
+
+def _fold(made: Plan, name: str) -> Array:
+    """``fold``, with the machine's dims as the final norm wants them, and an anchor for what mutes the base."""
+    final = name == "norm.weight"
+    weights = fold(made, made.base.text[name if final else _base_name(made, name)])
     if final:
         for dim, value in made.front.norm.items():
             weights[dim] = value - 1.0
     elif name.endswith("input_layernorm.weight"):
         weights[made.front.anchor] = 0.0
-    return weights.astype(np.float32)
+    return weights
 
 
 def _values(made: Plan, part: Array) -> Array:
@@ -251,19 +256,3 @@ def _dense(matrix: Sparse, shape: tuple[int, ...]) -> Iterator[Array]:
         dense = np.zeros((stop - start, width), np.float32)
         dense[rows[low:high] - start, cols[low:high]] = values[low:high]
         yield dense
-
-
-def total_bytes(found: list[Stream], made: Plan) -> int:
-    """What the folder's tensors take, vision and MTP included."""
-    return sum(stream.size for stream in found) + sum(tensor.size for tensor in made.base.others.values())
-
-
-def other_streams(made: Plan) -> list[Stream]:
-    """Vision, MTP and whatever else the base has, untouched."""
-    return [_copied(name, tensor) for name, tensor in made.base.others.items()]
-
-
-def _copied(name: str, tensor: Stored) -> Stream:
-    return Stream(name, tensor.kind, tensor.shape, lambda: iter([tensor.map()]))
-
-

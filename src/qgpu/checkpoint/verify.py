@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from qgpu.checkpoint import base as bases
+from qgpu.checkpoint import extras
 from qgpu.checkpoint.build import notes_of
 from qgpu.checkpoint.files import Stored, bits, floats, stored
 
@@ -64,7 +65,7 @@ def recovered(folder: Path, source: Path) -> list[str]:
         if not same:
             faults.append(f"{name}: differs")
     for name, tensor in base.others.items():
-        if name in merged and not np.array_equal(tensor.map(), merged[name].map()):
+        if name in merged and not extras.recovered(name, tensor, merged[name], norms):
             faults.append(f"{name}: differs")
     return faults
 
@@ -179,7 +180,8 @@ def _exact_norms(model: Any, folder: Path, dtype: str) -> None:
         return
     parameters = dict(model.named_parameters())
     for name, tensor in stored(folder / "qgpu_norms.safetensors").items():
-        parameters[f"model.{name}"].data = torch.from_numpy(np.array(tensor.map()))
+        if f"model.{name}" in parameters:
+            parameters[f"model.{name}"].data = torch.from_numpy(np.array(tensor.map()))
 
 
 def _ids(source: Path, texts: Sequence[str], vocabulary: int) -> list[Any]:
