@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 
 from qgpu.engines.native_kernel import MAX_SAMPLES, POSITION, SAMPLES, TICK, Memory, make_memory, run
+from qgpu.engines.native_nets import Nets, boundaries, make_nets
 from qgpu.engines.native_plan import PARTS, Plan, make_claims, make_plan
-from qgpu.engines.native_screen import make_screen
-from qgpu.engines.native_units import make_units
+from qgpu.engines.native_screen import Screen, make_screen
+from qgpu.engines.native_turns import DONE, FULL, come_back, leave, turns
+from qgpu.engines.native_units import Units, make_units
+from qgpu.engines.native_values import make_values
+from qgpu.engines.native_wave import ANSWER, doubt, forget, make_wave, touched
 from qgpu.engines.protocol import Array, EngineError, check_ids, first_mismatch
 from qgpu.foundry.network import Network
 from qgpu.foundry.stock import has_deltanet
@@ -35,7 +39,9 @@ class NativeEngine:
     a network that it cannot evaluate.
     """
 
-    def __init__(self, network: Network | Path | str, dtype: str = "bfloat16", screening: bool = True) -> None:
+    def __init__(
+        self, network: Network | Path | str, dtype: str = "bfloat16", screening: bool = True, netlist: bool = True
+    ) -> None:
         if dtype not in DTYPES:
             raise EngineError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
         if not isinstance(network, Network):
@@ -44,11 +50,16 @@ class NativeEngine:
         self._rounds = dtype == "bfloat16"
         self._screening = screening
         self._plan: Plan = make_plan(network)
-        self._claims = make_claims(network, self._plan, self._rounds)
-        self._units = make_units(self._plan, self._rounds, self._claims)
-        self._screen = make_screen(self._plan, self._units, self._rounds, self._claims)
+        self._whole: tuple[Units, Screen] | None = None
         self._tuned = False
-        self._memory: Memory = make_memory(self._plan, self._units, self._screen)
+        self._memory: Memory = make_memory(self._plan, 0, 0)
+        self._nets: Nets | None = None
+        self._odd = self._even = 0  # tokens that had to leave the netlist; that were fed through it
+        if self._rounds and screening and netlist:
+            self._nets = make_nets(self._plan, *boundaries(network, self._plan))
+        if self._nets is not None:
+            self._wave = make_wave(self._plan, self._nets)
+            self._values = make_values(self._plan, self._rounds)
         layer_of = np.repeat(np.arange(self._plan.layers), np.diff(self._plan.cell_ptr))
         places = zip(layer_of.tolist(), self._plan.cell_head.tolist(), strict=True)
         self._cells = {place: cell for cell, place in enumerate(places)}
@@ -63,30 +74,74 @@ class NativeEngine:
         m.used[:] = 0
         m.ring_kind[:] = 0
         m.count[POSITION] = 0
+        if self._nets is not None:
+            self._wave.past_kind[:] = 0
+            touched(self._wave, self._nets)
 
-    def _tune(self) -> None:
-        """Choose watches anew, once it is known which signals are rarely on. Changes what is looked at, never a
-        result."""
+    def _tables(self) -> tuple[Units, Screen]:
+        """What ``native_kernel`` needs beside the plan, made when it is first needed. Watches are chosen anew, once it
+        is known which signals are rarely on: that changes what is looked at, never a result."""
+        if self._whole is None:
+            claims = make_claims(self.network, self._plan, self._rounds)
+            units = make_units(self._plan, self._rounds, claims)
+            screen = make_screen(self._plan, units, self._rounds, claims)
+            self._whole = units, screen
+            fresh = make_memory(self._plan, len(screen.masks.term_ptr) - 1, len(units.neuron))
+            self._memory = self._memory._replace(level=fresh.level, todo=fresh.todo, stamp=fresh.stamp)
         if not self._tuned and self._memory.count[SAMPLES] >= MAX_SAMPLES:
+            units, screen = self._whole
             share = self._memory.activity / np.float32(MAX_SAMPLES)
-            self._screen = make_screen(self._plan, self._units, self._rounds, self._claims, share)
+            claims = make_claims(self.network, self._plan, self._rounds)
+            self._whole = units, make_screen(self._plan, units, self._rounds, claims, share)
             self._tuned = True
+        return self._whole
 
-    def _run(self, ids: Array, answers: Array, written: Array, stops: Array) -> int:
-        self._tune()
+    def _run_whole(self, ids: Array, answers: Array, written: Array, stops: Array, start: int = 0) -> int:
+        units, screen = self._tables()
         done: int = run(
-            self._plan,
-            self._units,
-            self._screen,
-            self._memory,
-            ids,
-            answers,
-            written,
-            stops,
-            self._screening,
-            self._rounds,
+            self._plan, units, screen, self._memory, ids, answers, written, stops, self._screening, self._rounds, start
         )
         return done
+
+    def _run(self, ids: Array, answers: Array, written: Array, stops: Array) -> int:
+        nets = self._nets
+        if nets is None:
+            return self._run_whole(ids, answers, written, stops)
+        if not len(ids) and len(answers) == 1:
+            answers[0] = self._wave.count[ANSWER]
+            return 0
+        fed = count = 0
+        while True:
+            fed, count, item, token = turns(
+                self._plan, nets, self._values, self._wave, self._memory, ids, answers, written, stops, fed, count
+            )
+            if item == DONE:
+                return int(count)
+            if item == FULL:
+                forget(self._wave, nets)
+                continue
+            self._step_aside(nets, item, token)
+            if fed < len(ids):
+                if fed < len(answers):
+                    answers[fed] = self._wave.count[ANSWER]
+                fed += 1
+            else:
+                written[count] = token
+                count += 1
+                if token in stops:
+                    return int(count)
+
+    def _step_aside(self, nets: Nets, item: int, token: int) -> None:
+        """Feed a token that the netlist has no codes for, from ``item`` on."""
+        self._tables()
+        start = leave(self._plan, nets, self._wave, self._memory, item)
+        if item >= 0:
+            doubt(self._wave, nets)
+        answer = np.zeros(1, np.int64)
+        self._run_whole(np.array([token], np.int64), answer, NO_IDS, NO_IDS, start)
+        come_back(self._plan, nets, self._wave, self._memory)
+        self._wave.count[ANSWER] = answer[0]
+        touched(self._wave, nets)
 
     def feed(self, ids: Sequence[int], argmax: bool = False) -> list[int] | None:
         array = check_ids(ids, self.network.shape.vocabulary).astype(np.int64)

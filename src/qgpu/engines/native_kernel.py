@@ -20,8 +20,8 @@ from qgpu.engines.native_math import F32, compiled, mlp_value, rounded
 from qgpu.engines.native_memory import BASELINE, EXPLICIT, PARTS, mixer, row_sum
 from qgpu.engines.native_plan import FLUSH, Plan
 from qgpu.engines.native_recall import MEMO, MEMO_WORDS, POOL
-from qgpu.engines.native_screen import DE_BRUIJN, Screen
-from qgpu.engines.native_units import SILENT, Units
+from qgpu.engines.native_screen import DE_BRUIJN
+from qgpu.engines.native_units import SILENT
 from qgpu.engines.protocol import Array
 
 MAX_SAMPLES, SAMPLE_EVERY = 256, 13  # tokens at which it is counted which signals are on
@@ -68,9 +68,9 @@ class Memory(NamedTuple):
     changed: Array  # int64 [2 * layers]: how many dims each stage changed at the last token, noise apart
 
 
-def make_memory(p: Plan, u: Units, k: Screen) -> Memory:
-    terms = len(k.masks.term_ptr) - 1
-    live, cells, units = len(p.dims), len(p.cell_head), len(u.neuron)
+def make_memory(p: Plan, terms: int, units: int) -> Memory:
+    """``terms`` of the screen's masks, ``units`` of neurons."""
+    live, cells = len(p.dims), len(p.cell_head)
     f32, i32, i64, u8 = np.float32, np.int32, np.int64, np.uint8
     return Memory(
         np.zeros(live, f32), np.zeros(live, f32), np.zeros(live, i32), np.zeros(live, u8), np.zeros(live, i32),
@@ -120,6 +120,28 @@ def embed(p, m, token, slack):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def resume(p, m, slack):  # type: ignore[no-untyped-def]
+    """What ``embed`` leaves, for the residual as it stands."""
+    x, base, odd_flag, odd_list, on = m.x, p.base, m.odd_flag, m.odd_list, m.on
+    for n in range(m.count[IRREGULAR]):
+        odd_flag[odd_list[n]] = 0
+    on[:] = 0
+    odd = 0
+    energy = np.float64(0)
+    for dim in range(len(x)):
+        v = x[dim]
+        energy += np.float64(v) * v
+        if v != 0:
+            on[dim >> 6] |= np.uint64(1) << np.uint64(dim & 63)
+        if base[dim] == 0 and abs(v) > slack and abs(v - F32(1)) > slack:
+            odd_flag[dim] = 1
+            odd_list[odd] = dim
+            odd += 1
+    m.count[IRREGULAR] = odd
+    m.energy[0] = energy
+
+
+@compiled
 def plain_norm(p, m, stage, inverse, bf):  # type: ignore[no-untyped-def]
     """The normed residual, in units of ``scale0`` as the rows expect it."""
     x, normed, norms = m.x, m.normed, p.norms
@@ -149,10 +171,15 @@ def plain_mlp(p, m, layer, bf):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
-    """Feed one token: the residual after all layers stands in ``m.x``."""
+def step(p, u, k, m, token, screening, bf, start):  # type: ignore[no-untyped-def]
+    """Feed one token: the residual after all layers stands in ``m.x``. From stage ``start`` on, if that is not 0: then
+    the residual before it stands in ``m.x``, its anchors as in the baseline."""
     slack = F32(k.slack)
-    anchored = embed(p, m, token, slack) and screening
+    if start == 0:
+        anchored = embed(p, m, token, slack) and screening
+    else:
+        resume(p, m, slack)
+        anchored = screening
     # every array is taken out of its tuple once a token: inside the loops that would cost more than the arithmetic
     x, y, y_list, y_flag, odd_list, odd_flag = m.x, m.y, m.y_list, m.y_flag, m.odd_list, m.odd_flag
     watch_mask, watch_ptr, watch_item, on = k.watch_mask, k.watch_ptr, k.watch_item, m.on
@@ -176,7 +203,7 @@ def step(p, u, k, m, token, screening, bf):  # type: ignore[no-untyped-def]
     sampled = m.count[SAMPLES] < MAX_SAMPLES and tick % SAMPLE_EVERY == 0
     if sampled:
         m.count[SAMPLES] += 1
-    for stage in range(2 * p.layers):
+    for stage in range(start, 2 * p.layers):
         layer = stage >> 1
         is_mixer = stage & 1 == 0
         if is_mixer and cell_ptr[layer] == cell_ptr[layer + 1]:
@@ -341,10 +368,10 @@ def _sources() -> str:
 
 def _make_run(sources: str):  # type: ignore[no-untyped-def]
     @numba.njit(cache=True, nogil=True)  # so that engines of several threads run side by side
-    def run(p, u, k, m, ids, answers, written, stops, screening, bf):  # type: ignore[no-untyped-def]
+    def run(p, u, k, m, ids, answers, written, stops, screening, bf, start):  # type: ignore[no-untyped-def]
         """Feed ``ids``; ``answers``: as long, to get the argmax after each, or empty. Then fill ``written`` up to a
         stop (which is written and fed as well). How many were written. Without ids, one answer is the argmax as
-        things stand.
+        things stand. ``start``: see ``step``, for the first of one id.
         """
         _ = len(sources)
         if len(ids) == 0 and len(answers) == 1:
@@ -363,7 +390,7 @@ def _make_run(sources: str):  # type: ignore[no-untyped-def]
                 count += 1
                 for n in range(len(stops)):
                     done = done or stops[n] == token
-            step(p, u, k, m, token, screening, bf)
+            step(p, u, k, m, token, screening, bf, start)
             if i < len(answers):
                 answers[i] = argmax(p, m, bf)
         return count

@@ -1,0 +1,502 @@
+"""One token through the netlist, compiled: only what a changed input reaches is evaluated anew.
+
+A *frame* keeps what every net and head had at the last token. A token is compared with it: inputs that differ mark
+their readers, and marked items are evaluated in order, each of which marks the readers of what it changed.
+
+An item is evaluated from the weights, by the rows of the plan. What a cone or a selection gave is kept under the exact
+codes of its inputs (``table``); it is looked up there first. Where a value turns up that its net has no code for, the
+token goes on in ``native_kernel``, which knows no codes.
+
+Functions take arrays, not the tuples that hold them: a tuple is handed over as a whole, at each call.
+"""
+
+from __future__ import annotations
+
+from math import exp, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from qgpu.engines.native_argmax import argmax
+from qgpu.engines.native_bits import lowest_bit
+from qgpu.engines.native_kernel import POSITION
+from qgpu.engines.native_math import F32, compiled, mlp_value, rounded, sigmoid, silu, softplus
+from qgpu.engines.native_memory import NEGLIGIBLE, PARTS, QUERY_SCALE, mean_square, normalised
+from qgpu.engines.native_nets import CONE, KEEP, KEY_BITS, READ, SELECT, SUM, UNKNOWN, WRITE, Nets
+from qgpu.engines.native_plan import FLUSH, Plan
+from qgpu.engines.native_units import SILENT
+from qgpu.engines.protocol import Array
+
+TABLE, SELECTIONS, POOL = 1 << 17, 1 << 18, 1 << 19
+NO_ROW = -50.0  # SiLU below this is 1e-20 of an entry and less
+ABSENT, CODED, OTHER = 0, 1, 2  # what is known of a token's delayed inputs
+POOL_USED, SELECTED, ANSWER = range(3)  # of Wave.count
+NET = (1 << 20) - 1
+
+
+class Wave(NamedTuple):
+    """Sizes as in ``Nets``."""
+
+    code: Array  # uint8 [N]
+    selection: Array  # int32 [2C]: what a part selects, -1 if unknown
+    keep: Array  # float32 [C]
+    read: Array  # float32 [R]
+    reading: Array  # uint8 [C]: some of the cell's reads are not zero
+    pending: Array  # uint64 [W]: items to evaluate at the next token, whatever changes
+    marked: Array  # uint64 [W]
+    table: Array  # uint64 [TABLE, 4]: key, key, 1 + owner, what it gave
+    selection_at: Array  # int32 [SELECTIONS + 1]; 0 selects nothing
+    pool_row: Array  # uint8 [POOL]
+    pool_value: Array  # float32 [POOL]
+    past: Array  # uint8 [4, P]: codes of delayed inputs, as the ring
+    past_kind: Array  # uint8 [4]
+    levels: Array  # float32 [., 256]: as of the nets, and what was met since
+    met: Array  # int32 [.]: codes in use
+    energy: Array  # float64 [1]: of a residual with nothing but its anchors
+    y: Array  # float32 [8]
+    count: Array  # int64 [8]
+    stats: Array  # int64 [16]
+
+
+def make_wave(p: Plan, n: Nets) -> Wave:
+    words, cells = len(n.kind) // 64 + 1, len(p.cell_rows)
+    met = np.zeros(len(n.levels), np.int32)
+    met[n.level_of] = n.span
+    f32, u8, u64 = np.float32, np.uint8, np.uint64
+    wave = Wave(
+        np.maximum(0, -n.lo).astype(u8), np.zeros(2 * cells, np.int32), np.ones(cells, f32),
+        np.zeros(len(p.read_dim), f32), np.zeros(cells, u8), np.zeros(words, u64), np.zeros(words, u64),
+        np.zeros((TABLE, 4), u64), np.zeros(SELECTIONS + 1, np.int32), np.zeros(POOL, u8), np.zeros(POOL, f32),
+        np.zeros((4, len(n.past_net)), u8), np.zeros(4, u8), n.levels.copy(), met,
+        np.array([np.sum(p.base.astype(np.float64) ** 2)]), np.zeros(8, f32), np.zeros(8, np.int64),
+        np.zeros(16, np.int64),
+    )  # fmt: skip
+    forget(wave, n)
+    return wave
+
+
+def doubt(w: Wave, n: Nets) -> None:
+    """Have everything evaluated at the next token."""
+    w.pending[:] = np.uint64(2**64 - 1)
+    w.pending[-1] = np.uint64((1 << len(n.kind) % 64) - 1)
+
+
+def forget(w: Wave, n: Nets) -> None:
+    """Know nothing."""
+    doubt(w, n)
+    w.selection[:] = -1
+    w.reading[:] = 1
+    w.table[:, 2] = 0
+    w.selection_at[:2] = 0
+    w.count[POOL_USED] = 0
+    w.count[SELECTED] = 1
+
+
+def touched(w: Wave, n: Nets) -> None:
+    """States were changed from outside."""
+    for items in (n.write_item, n.read_item):
+        np.bitwise_or.at(w.pending, items >> 6, np.uint64(1) << (items & 63).astype(np.uint64))
+
+
+@compiled
+def code_of(lo, span, roomy, level_of, levels, met, net, value):  # type: ignore[no-untyped-def]
+    """-1 where there is none."""
+    low, size = np.int64(lo[net]), np.int64(span[net])
+    shifted = value - F32(low)
+    if F32(0) <= shifted and shifted < F32(size):
+        code = np.int64(shifted)
+        if F32(code) == shifted:
+            return code
+    if not roomy[net] or not (abs(value) <= F32(max(-low, low + size - 1) + 1)):
+        return np.int64(-1)
+    row = level_of[net]
+    for code in range(size, np.int64(met[row])):
+        if levels[row, code] == value:
+            return np.int64(code)
+    code = np.int64(met[row])
+    if code > 255:
+        return np.int64(-1)
+    levels[row, code] = value
+    met[row] += 1
+    return np.int64(code)
+
+
+@compiled
+def row_value(rptr, rval, const, row_net, level_of, levels, code, row):  # type: ignore[no-untyped-def]
+    """Pre-activation of a row, this token's inputs."""
+    total = F32(0)
+    for e in range(rptr[row], rptr[row + 1]):
+        net = row_net[e]
+        total += rval[e] * levels[level_of[net], code[net]]
+    return F32(total + const[row])
+
+
+@compiled
+def find(table, key0, key1, owner):  # type: ignore[no-untyped-def]
+    """The place of an entry, or -1 - the place to put it."""
+    mixed = (key0 ^ (key1 * np.uint64(0xD6E8FEB86659FD93))) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(32)
+    mixed = (mixed ^ (owner * np.uint64(0xA24BAED4963EE407))) * np.uint64(0xBF58476D1CE4E5B9)
+    first = np.int64(mixed >> np.uint64(40)) & np.int64(TABLE - 2)
+    for at in range(first, first + 2):
+        if table[at, 2] == owner and table[at, 0] == key0 and table[at, 1] == key1:
+            return at
+    if table[first, 2] == 0:
+        return -1 - first
+    return -1 - (first + np.int64((mixed >> np.uint64(20)) & np.uint64(1)))
+
+
+@compiled
+def key_of(key_input, first, last, size, code):  # type: ignore[no-untyped-def]
+    key0, key1 = np.uint64(0), np.uint64(0)
+    if size <= 64:
+        for i in range(first, last):
+            given = key_input[i]
+            key0 |= np.uint64(code[given & NET]) << np.uint64(given >> 20)
+    else:
+        for i in range(first, last):
+            given = key_input[i]
+            place = np.uint64(given >> 20)
+            if place < 64:
+                key0 |= np.uint64(code[given & NET]) << place
+            else:
+                key1 |= np.uint64(code[given & NET]) << (place - np.uint64(64))
+    return key0, key1
+
+
+@compiled
+def evaluate_cone(p, n, w, cone):  # type: ignore[no-untyped-def]
+    """The codes that its neurons leave, eight bits each; whether there are such codes."""
+    y, rows, put_ptr, put_out, put_val, code = w.y, p.neuron_rows, n.put_ptr, n.put_out, n.put_val, w.code
+    rptr, rval, const, row_net = p.rows.rptr, p.rows.rval, p.rows.const, n.row_net
+    level_of, levels = n.level_of, w.levels
+    first = n.out_ptr[cone]
+    outs = n.out_ptr[cone + 1] - first
+    for o in range(outs):
+        y[o] = F32(0)
+    neurons = n.neuron
+    for i in range(n.neuron_ptr[cone], n.neuron_ptr[cone + 1]):
+        neuron = neurons[i]
+        gate = rounded(row_value(rptr, rval, const, row_net, level_of, levels, code, rows[neuron, 0]), True)
+        if gate <= F32(SILENT) or gate == 0:
+            continue
+        up = rounded(row_value(rptr, rval, const, row_net, level_of, levels, code, rows[neuron, 1]), True)
+        value = mlp_value(gate, up, True)
+        for e in range(put_ptr[i], put_ptr[i + 1]):
+            y[put_out[e]] += put_val[e] * value
+    packed = np.uint64(0)
+    for o in range(outs):
+        old = n.out_old[first + o]
+        new = rounded(levels[level_of[old], code[old]] + rounded(y[o], True), True)
+        if abs(new) < F32(FLUSH):
+            new = F32(0)
+        given = code_of(n.lo, n.span, n.roomy, level_of, levels, w.met, n.out_net[first + o], new)
+        if given < 0:
+            return np.uint64(0), False
+        packed |= np.uint64(given) << np.uint64(8 * o)
+    return packed, True
+
+
+@compiled
+def evaluate_selection(p, n, w, m, part):  # type: ignore[no-untyped-def]
+    """Number of the selection, put into the pool."""
+    cell, which = part >> 1, 1 - (part & 1)
+    first, taps, where, what, code = p.cell_rows[cell, which], p.conv[cell, which], m.where, m.what, w.code
+    rptr, rval, const, row_net = p.rows.rptr, p.rows.rval, p.rows.const, n.row_net
+    level_of, levels = n.level_of, w.levels
+    count = np.int64(0)
+    for i in range(PARTS):
+        tap = taps[i, 3]
+        if tap == 0:
+            continue
+        pre = row_value(rptr, rval, const, row_net, level_of, levels, code, first + i)
+        total = rounded(tap * rounded(pre, True), True)
+        if total > F32(NO_ROW) and total != 0:
+            where[count], what[count] = i, rounded(silu(total), True)
+            count += 1
+    count = np.int64(normalised(where, what, count))
+    if count == 0:
+        return np.int64(0)
+    used, number = w.count[POOL_USED], w.count[SELECTED]
+    for i in range(count):
+        w.pool_row[used + i], w.pool_value[used + i] = where[i], what[i]
+    w.count[POOL_USED] += count
+    w.count[SELECTED] += 1
+    w.selection_at[number + 1] = used + count
+    return number
+
+
+@compiled
+def value_row(p, n, w, cell, j, slot):  # type: ignore[no-untyped-def]
+    """What a head stores in value dim ``j``, for a row of any form."""
+    row = p.cell_rows[cell, 2] + j
+    rptr, rval, const, row_net, row_past = p.rows.rptr, p.rows.rval, p.rows.const, n.row_net, n.row_past
+    level_of, levels, past_net, past = n.level_of, w.levels, n.past_net, w.past
+    total = F32(0)
+    taps = p.conv[cell, 2, j]
+    if taps[3] != 0:
+        total += taps[3] * rounded(row_value(rptr, rval, const, row_net, level_of, levels, w.code, row), True)
+    for t in range(3):
+        at = (slot + 1 + t) & 3
+        if taps[t] != 0 and w.past_kind[at] == CODED:
+            pre = F32(0)
+            for e in range(rptr[row], rptr[row + 1]):
+                i = row_past[e]
+                pre += rval[e] * levels[level_of[past_net[i]], past[at, i]]
+            total += taps[t] * rounded(pre + const[row], True)
+    return rounded(silu(rounded(total, True)), True)
+
+
+@compiled
+def write_cell(p, n, k, w, m, cell, slot):  # type: ignore[no-untyped-def]
+    """Wipe and write. Whether that changed the state."""
+    state, used = m.state[cell], m.used[cell]
+    keep = w.keep[cell]
+    changed = False
+    if keep != 1:
+        for i in range(PARTS):
+            if used[i]:
+                for j in range(PARTS):
+                    state[i, j] *= keep
+        changed = True
+    selection = w.selection[2 * cell]
+    first = np.int64(w.selection_at[selection])
+    count = np.int64(w.selection_at[selection + 1]) - first
+    if count > 0:
+        beta = rounded(sigmoid(rounded(p.rows.const[p.cell_rows[cell, 5]], True)), True)
+        if beta <= F32(NEGLIGIBLE):
+            return changed
+        held, value, row, what, code, past = m.held, m.value, w.pool_row, w.pool_value, w.code, w.past
+        tap, value_net, off, on = k.tap[cell], n.value_net[cell], k.off[cell], k.on[cell]
+        lo, past_net = n.lo, n.past_net
+        for j in range(PARTS):
+            held[j] = F32(0)
+        for i in range(first, first + count):
+            if used[row[i]]:
+                kept = state[row[i]]
+                for j in range(PARTS):
+                    held[j] += what[i] * kept[j]
+        for j in range(PARTS):
+            net = value_net[j]
+            v = np.int64(2)
+            if tap[j] == 3:
+                v = np.int64(0)
+                if net >= 0:
+                    v = np.int64(code[net]) + lo[net]
+            elif tap[j] >= 0:
+                at = (slot + 1 + tap[j]) & 3
+                if w.past_kind[at] == CODED:
+                    v = np.int64(0)
+                    if net >= 0:
+                        v = np.int64(past[at, net]) + lo[past_net[net]]
+            if v == 0:
+                value[j] = off[j]
+            elif v == 1:
+                value[j] = on[j]
+            else:
+                value[j] = value_row(p, n, w, cell, j, slot)
+        for j in range(PARTS):
+            held[j] = (value[j] - held[j]) * beta
+        for i in range(first, first + count):
+            used[row[i]] = 1
+            kept = state[row[i]]
+            differs = False
+            for j in range(PARTS):
+                new = kept[j] + what[i] * held[j]
+                differs |= new != kept[j]
+                kept[j] = new
+            changed |= differs
+    if changed:
+        item = n.read_item[cell]
+        w.marked[item >> 6] |= np.uint64(1) << np.uint64(item & 63)
+    return changed
+
+
+@compiled
+def read_cell(p, n, w, m, cell):  # type: ignore[no-untyped-def]
+    selection = w.selection[2 * cell + 1]
+    held, used, state, row, what = m.held, m.used[cell], m.state[cell], w.pool_row, w.pool_value
+    some = False
+    for i in range(w.selection_at[selection], w.selection_at[selection + 1]):
+        if used[row[i]]:
+            if not some:
+                some = True
+                for j in range(PARTS):
+                    held[j] = F32(0)
+            q = what[i] * F32(QUERY_SCALE)
+            kept = state[row[i]]
+            for j in range(PARTS):
+                held[j] += q * kept[j]
+    if not some and not w.reading[cell]:
+        return
+    w.reading[cell] = some
+    read, to_ptr, to_item, marked = w.read, n.to_ptr, n.to_item, w.marked
+    read_dim, read_gate, like, gated_norm = p.read_dim, p.read_gate, p.read_like, p.gated_norm[cell]
+    scale = F32(0)
+    if some:
+        scale = F32(F32(1) / F32(sqrt(mean_square(held, True) + F32(p.eps))))
+    at_gate, own_gate = np.int32(-1), F32(0)
+    last_held, last_gate, last_norm, last_new = F32(0), F32(0), F32(0), F32(0)
+    rptr, rval, const, row_net = p.rows.rptr, p.rows.rval, p.rows.const, n.row_net
+    level_of, levels, code, z = n.level_of, w.levels, w.code, p.cell_rows[cell, 3]
+    for c in range(p.read_ptr[cell], p.read_ptr[cell + 1]):
+        j = read_dim[c]
+        new = F32(0)
+        if some and held[j] != 0:
+            gate = read_gate[c]
+            if gate != gate:
+                if like[c] != at_gate:
+                    at_gate = like[c]
+                    own_gate = silu(
+                        rounded(row_value(rptr, rval, const, row_net, level_of, levels, code, z + j), True)
+                    )
+                gate = own_gate
+            if gate != 0:
+                # stored bits are all of one size, so most dims repeat the one before
+                if held[j] != last_held or gate != last_gate or gated_norm[j] != last_norm:
+                    last_held, last_gate, last_norm = held[j], gate, gated_norm[j]
+                    last_new = rounded(rounded(last_norm * rounded(last_held * scale, True), True) * gate, True)
+                new = last_new
+        if new != read[c]:
+            read[c] = new
+            for t in range(to_ptr[c], to_ptr[c + 1]):
+                item = to_item[t]
+                marked[item >> 6] |= np.uint64(1) << np.uint64(item & 63)
+
+
+@compiled
+def sum_value(sum_ptr, sum_read, sum_val, read, held, d):  # type: ignore[no-untyped-def]
+    """What heads leave in a dim that held ``held``."""
+    y = F32(0)
+    for e in range(sum_ptr[d], sum_ptr[d + 1]):
+        y += sum_val[e] * read[sum_read[e]]
+    new = rounded(held + rounded(y, True), True)
+    if abs(new) < F32(FLUSH):
+        return F32(0)
+    return new
+
+
+@compiled
+def find_answer(p, n, w, m):  # type: ignore[no-untyped-def]
+    x, dims, head_net, level_of, levels, code, base = m.x, p.head.dims, n.head_net, n.level_of, w.levels, w.code, p.base
+    for j in range(len(dims)):
+        net = head_net[j]
+        x[dims[j]] = levels[level_of[net], code[net]] if net else base[dims[j]]
+    m.energy[0] = w.energy[0]
+    w.count[ANSWER] = argmax(p, m, True)
+
+
+@compiled
+def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
+    """Feed one token. The item at which its values had no codes, or -1: the token is done. -2: at its embedding."""
+    code, pending, marked, table, read, levels, met = w.code, w.pending, w.marked, w.table, w.read, w.levels, w.met
+    fan_ptr, fan_word, fan_mask = n.fan_ptr, n.fan_word, n.fan_mask
+    kind, arg, lo, span, roomy, level_of = n.kind, n.arg, n.lo, n.span, n.roomy, n.level_of
+    key_ptr, key_input, key_size, out_ptr, out_net = n.key_ptr, n.key_input, n.key_size, n.out_ptr, n.out_net
+    sum_net, sum_old, sum_ptr, sum_read, sum_val = n.sum_net, n.sum_old, n.sum_ptr, n.sum_read, n.sum_val
+    write_item, read_item, delayed, selected = n.write_item, n.read_item, n.delayed, w.selection
+    embed_net, embed_code, embed_codes, past_kind = n.embed_net, n.embed_code, p.embed_codes, w.past_kind
+    cones = len(out_ptr) - 1
+    slot = m.count[POSITION] & 3
+    for i in range(1, 4):
+        if past_kind[(slot + i) & 3] == OTHER:
+            return np.int64(-2)
+    for j in range(len(embed_net)):
+        if embed_code[j, embed_codes[token, j]] == UNKNOWN:
+            return np.int64(-2)
+    for i in range(len(marked)):
+        marked[i] = pending[i]
+        pending[i] = np.uint64(0)
+    for j in range(len(embed_net)):
+        net, new = embed_net[j], embed_code[j, embed_codes[token, j]]
+        if code[net] != new:
+            code[net] = new
+            for e in range(fan_ptr[net], fan_ptr[net + 1]):
+                marked[fan_word[e]] |= fan_mask[e]
+    stats = w.stats
+    for word in range(len(marked)):
+        while marked[word] != 0:
+            bits = marked[word]
+            lowest = bits & (~bits + np.uint64(1))
+            marked[word] = bits ^ lowest
+            item = np.int64(word * 64 + lowest_bit(bits))
+            what, which = kind[item], np.int64(arg[item])
+            stats[what] += 1
+            if what == CONE:
+                size = key_size[which]
+                if size <= KEY_BITS:
+                    key0, key1 = key_of(key_input, key_ptr[which], key_ptr[which + 1], size, code)
+                    owner = np.uint64(which + 1)
+                    at = find(table, key0, key1, owner)
+                    if at < 0:
+                        packed, known = evaluate_cone(p, n, w, which)
+                        if not known:
+                            return item
+                        at = -1 - at
+                        table[at, 0], table[at, 1], table[at, 2], table[at, 3] = key0, key1, owner, packed
+                        stats[8] += 1
+                    else:
+                        packed = table[at, 3]
+                else:
+                    packed, known = evaluate_cone(p, n, w, which)
+                    stats[9] += 1
+                    if not known:
+                        return item
+                for o in range(out_ptr[which], out_ptr[which + 1]):
+                    net, new = out_net[o], np.uint8(packed & np.uint64(255))
+                    packed >>= np.uint64(8)
+                    if code[net] != new:
+                        code[net] = new
+                        stats[10] += 1
+                        for e in range(fan_ptr[net], fan_ptr[net + 1]):
+                            marked[fan_word[e]] |= fan_mask[e]
+            elif what == SUM:
+                net, old = sum_net[which], sum_old[which]
+                value = sum_value(sum_ptr, sum_read, sum_val, read, levels[level_of[old], code[old]], which)
+                given = code_of(lo, span, roomy, level_of, levels, met, net, value)
+                if given < 0:
+                    return item
+                if code[net] != given:
+                    code[net] = given
+                    stats[11] += 1
+                    for e in range(fan_ptr[net], fan_ptr[net + 1]):
+                        marked[fan_word[e]] |= fan_mask[e]
+            elif what == SELECT:
+                owner = np.uint64(cones + which + 1)
+                first, last = key_ptr[cones + which], key_ptr[cones + which + 1]
+                key0, key1 = key_of(key_input, first, last, key_size[cones + which], code)
+                at = find(table, key0, key1, owner)
+                if at < 0:
+                    at = -1 - at
+                    number = evaluate_selection(p, n, w, m, which)
+                    table[at, 0], table[at, 1], table[at, 2], table[at, 3] = key0, key1, owner, np.uint64(number)
+                    stats[12] += 1
+                selection = np.int32(table[at, 3])
+                if selected[which] != selection:
+                    selected[which] = selection
+                    other = np.int64(read_item[which >> 1] if which & 1 else write_item[which >> 1])
+                    marked[other >> 6] |= np.uint64(1) << np.uint64(other & 63)
+            elif what == WRITE:
+                if w.keep[which] != 1 or selected[2 * which] != 0:
+                    changed = write_cell(p, n, k, w, m, which, slot)
+                    if changed or delayed[which]:
+                        pending[word] |= lowest
+                    stats[13] += 1
+            elif what == READ:
+                read_cell(p, n, w, m, which)
+            elif what == KEEP:
+                row = p.cell_rows[which, 4]
+                pre = row_value(p.rows.rptr, p.rows.rval, p.rows.const, n.row_net, level_of, levels, code, row)
+                keep = F32(exp(-p.cell_decay[which, 0] * softplus(rounded(pre, True) + p.cell_decay[which, 1])))
+                if w.keep[which] != keep:
+                    w.keep[which] = keep
+                    other = np.int64(write_item[which])
+                    marked[other >> 6] |= np.uint64(1) << np.uint64(other & 63)
+            else:
+                find_answer(p, n, w, m)
+    past, past_net = w.past[slot], n.past_net
+    for i in range(len(past_net)):
+        past[i] = code[past_net[i]]
+    past_kind[slot] = CODED
+    m.count[POSITION] += 1
+    return np.int64(-1)
