@@ -7,16 +7,14 @@ multiplies by ``scale0``: the residual is read as it stands, and only what the s
 
 from __future__ import annotations
 
-import hashlib
 from math import sqrt
-from pathlib import Path
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from qgpu.engines.native_argmax import argmax
-from qgpu.engines.native_math import F32, compiled, mlp_value, rounded
+from qgpu.engines.native_math import F32, compiled, mlp_value, rounded, sources
 from qgpu.engines.native_memory import BASELINE, EXPLICIT, PARTS, mixer, row_sum
 from qgpu.engines.native_plan import FLUSH, Plan
 from qgpu.engines.native_recall import MEMO, MEMO_WORDS, POOL
@@ -357,15 +355,6 @@ def step(p, u, k, m, token, screening, bf, start):  # type: ignore[no-untyped-de
     m.count[POSITION] += 1
 
 
-def _sources() -> str:
-    """A hash over the compiled modules. Numba's cache looks at the file of ``run`` alone, and at what ``run`` closes
-    over."""
-    digest = hashlib.sha256()
-    for name in ("native_math", "native_argmax", "native_recall", "native_memory", "native_kernel"):
-        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
-    return digest.hexdigest()
-
-
 def _make_run(sources: str):  # type: ignore[no-untyped-def]
     @numba.njit(cache=True, nogil=True)  # so that engines of several threads run side by side
     def run(p, u, k, m, ids, answers, written, stops, screening, bf, start):  # type: ignore[no-untyped-def]
@@ -398,4 +387,4 @@ def _make_run(sources: str):  # type: ignore[no-untyped-def]
     return run
 
 
-run = _make_run(_sources())
+run = _make_run(sources())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from math import exp, log1p
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -12,6 +14,15 @@ F32 = np.float32
 # A function that only compiled code calls: it needs no wrapper for Python, and its code goes into its caller's
 # cache. It makes no arrays, so the caller's references are enough: counting them anew costs more than the arithmetic.
 compiled = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, error_model="numpy")
+
+
+def sources() -> str:
+    """A hash over the compiled modules, for functions with a cache to close over: numba looks at their own file
+    alone."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("native_*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 @compiled

@@ -7,6 +7,7 @@ import numpy as np
 
 from qgpu.engines.native_kernel import POSITION
 from qgpu.engines.native_memory import ABSENT, BASELINE
+from qgpu.engines.native_nets import FIRST, LAST, OLD
 from qgpu.engines.native_plan import Plan
 from qgpu.engines.native_wave import (
     ANSWER,
@@ -20,93 +21,108 @@ from qgpu.engines.native_wave import (
     sum_value,
     wave,
 )
-from qgpu.engines.native_math import F32
+from qgpu.engines.native_math import F32, sources
 
 DONE, AT_EMBEDDING, FULL = -1, -2, -3
 
 
-@numba.njit(cache=True, nogil=True)
-def turns(p, n, v, w, m, ids, answers, written, stops, fed, count):  # type: ignore[no-untyped-def]
-    """Feed ``ids`` from ``fed`` on, then go on writing after ``count``. (fed, written, how it ended, token): DONE, or
-    the item at which this token needs another way."""
-    while fed < len(ids):
-        if w.count[POOL_USED] > POOL // 2 or w.count[SELECTED] > SELECTIONS - 2000:
-            return fed, count, np.int64(FULL), np.int64(0)
-        token = np.int64(ids[fed])
-        found = wave(p, n, v, w, m, token)
-        if found != DONE:
-            return fed, count, found, token
-        if fed < len(answers):
-            answers[fed] = w.count[ANSWER]
-        fed += 1
-    while count < len(written):
-        if w.count[POOL_USED] > POOL // 2 or w.count[SELECTED] > SELECTIONS - 2000:
-            return fed, count, np.int64(FULL), np.int64(0)
-        token = w.count[ANSWER]
-        found = wave(p, n, v, w, m, token)
-        if found != DONE:
-            return fed, count, found, token
-        written[count] = token
-        count += 1
-        for i in range(len(stops)):
-            if stops[i] == token:
-                return fed, count, np.int64(DONE), token
-    return fed, count, np.int64(DONE), np.int64(0)
+def _make_turns(sources: str):  # type: ignore[no-untyped-def]
+    @numba.njit(cache=True, nogil=True)
+    def turns(p, n, v, w, m, ids, answers, written, stops, fed, count):  # type: ignore[no-untyped-def]
+        """Feed ``ids`` from ``fed`` on, then go on writing after ``count``. (fed, written, how it ended, token): DONE, or
+        the item at which this token needs another way."""
+        _ = len(sources)
+        while fed < len(ids):
+            if w.count[POOL_USED] > POOL // 2 or w.count[SELECTED] > SELECTIONS - 2000:
+                return fed, count, np.int64(FULL), np.int64(0)
+            token = np.int64(ids[fed])
+            found = wave(p, n, v, w, m, token)
+            if found != DONE:
+                return fed, count, found, token
+            if fed < len(answers):
+                answers[fed] = w.count[ANSWER]
+            fed += 1
+        while count < len(written):
+            if w.count[POOL_USED] > POOL // 2 or w.count[SELECTED] > SELECTIONS - 2000:
+                return fed, count, np.int64(FULL), np.int64(0)
+            token = w.count[ANSWER]
+            found = wave(p, n, v, w, m, token)
+            if found != DONE:
+                return fed, count, found, token
+            written[count] = token
+            count += 1
+            for i in range(len(stops)):
+                if stops[i] == token:
+                    return fed, count, np.int64(DONE), token
+        return fed, count, np.int64(DONE), np.int64(0)
+
+    return turns
 
 
-@numba.njit(cache=True)
-def leave(p, n, w, m, item):  # type: ignore[no-untyped-def]
-    """Give the ring what codes say of the last tokens; and of this one, up to the layer of ``item``, and the residual
-    behind that layer's mixer. The stage to go on with."""
-    slot, live = m.count[POSITION] & 3, len(p.dims)
-    layers = np.int64(0)
-    if item >= 0:
-        while n.item_ptr[layers + 1] <= item:
+def _make_leave(sources: str):  # type: ignore[no-untyped-def]
+    @numba.njit(cache=True)
+    def leave(p, n, w, m, item):  # type: ignore[no-untyped-def]
+        """Give the ring what codes say of the last tokens; and of this one, up to the layer of ``item``, and the residual
+        behind that layer's mixer. The stage to go on with."""
+        _ = len(sources)
+        slot, live = m.count[POSITION] & 3, len(p.dims)
+        layers = np.int64(0)
+        if item >= 0:
+            while n.item_ptr[layers + 1] <= item:
+                layers += 1
             layers += 1
-        layers += 1
-    code, levels, level_of, past_net = w.code, w.levels, n.level_of, n.past_net
-    for t in range(4):
-        if t != slot and w.past_kind[t] == OTHER:
-            continue
-        for layer in range(p.layers):
-            m.ring_kind[layer, t] = BASELINE if w.past_kind[t] == CODED or t == slot else ABSENT
-            m.ring_rho[layer, t] = F32(1)
+        code, levels, level_of, past_net = w.code, w.levels, n.level_of, n.past_net
+        for t in range(4):
+            if t != slot and w.past_kind[t] == OTHER:
+                continue
+            for layer in range(p.layers):
+                m.ring_kind[layer, t] = BASELINE if w.past_kind[t] == CODED or t == slot else ABSENT
+                m.ring_rho[layer, t] = F32(1)
+            for i in range(len(n.past_net)):
+                layer, dim = n.past_key[i] // live, n.past_key[i] % live
+                if t != slot:
+                    m.ring[layer, t, dim] = levels[level_of[past_net[i]], w.past[t, i]]
+                elif layer < layers:
+                    m.ring[layer, t, dim] = levels[level_of[past_net[i]], code[past_net[i]]]
+        if item < 0:
+            return 0
+        stage = 2 * layers - 1
+        for d in range(live):
+            net = n.at[stage - 1, d]
+            m.x[d] = levels[level_of[net], code[net]] if net else p.base[d]
+        for d in range(n.sum_layer[layers - 1], n.sum_layer[layers]):
+            row = n.item[n.sum_item[d]]
+            held = levels[level_of[row[OLD]], code[row[OLD]]]
+            m.y[n.sum_dim[d]] = sum_value(row[FIRST], row[LAST], n.sum_read, n.sum_val, w.read, held)
+        for d in range(n.sum_layer[layers - 1], n.sum_layer[layers]):
+            m.x[n.sum_dim[d]] = m.y[n.sum_dim[d]]
+            m.y[n.sum_dim[d]] = 0
+        return stage
+
+    return leave
+
+
+def _make_come_back(sources: str):  # type: ignore[no-untyped-def]
+    @numba.njit(cache=True)
+    def come_back(p, n, w, m):  # type: ignore[no-untyped-def]
+        """Codes of the token that was fed on the other way."""
+        _ = len(sources)
+        slot, live = (m.count[POSITION] - 1) & 3, len(p.dims)
+        w.past_kind[slot] = CODED
         for i in range(len(n.past_net)):
             layer, dim = n.past_key[i] // live, n.past_key[i] % live
-            if t != slot:
-                m.ring[layer, t, dim] = levels[level_of[past_net[i]], w.past[t, i]]
-            elif layer < layers:
-                m.ring[layer, t, dim] = levels[level_of[past_net[i]], code[past_net[i]]]
-    if item < 0:
-        return 0
-    stage = 2 * layers - 1
-    for d in range(live):
-        net = n.at[stage - 1, d]
-        m.x[d] = levels[level_of[net], code[net]] if net else p.base[d]
-    for d in range(n.sum_layer[layers - 1], n.sum_layer[layers]):
-        held = levels[level_of[n.sum_old[d]], code[n.sum_old[d]]]
-        m.y[n.sum_dim[d]] = sum_value(n.sum_ptr, n.sum_read, n.sum_val, w.read, held, d)
-    for d in range(n.sum_layer[layers - 1], n.sum_layer[layers]):
-        m.x[n.sum_dim[d]] = m.y[n.sum_dim[d]]
-        m.y[n.sum_dim[d]] = 0
-    return stage
+            given = -1
+            if m.ring_kind[layer, slot] == BASELINE and m.ring_rho[layer, slot] == 1:
+                given = code_of(
+                    n.lo, n.span, n.roomy, n.level_of, w.levels, w.met, n.past_net[i], m.ring[layer, slot, dim]
+                )
+            if given < 0:
+                w.past_kind[slot] = OTHER
+                break
+            w.past[slot, i] = given
+
+    return come_back
 
 
-@numba.njit(cache=True)
-def come_back(p, n, w, m):  # type: ignore[no-untyped-def]
-    """Codes of the token that was fed on the other way."""
-    slot, live = (m.count[POSITION] - 1) & 3, len(p.dims)
-    w.past_kind[slot] = CODED
-    for i in range(len(n.past_net)):
-        layer, dim = n.past_key[i] // live, n.past_key[i] % live
-        given = -1
-        if m.ring_kind[layer, slot] == BASELINE and m.ring_rho[layer, slot] == 1:
-            given = code_of(
-                n.lo, n.span, n.roomy, n.level_of, w.levels, w.met, n.past_net[i], m.ring[layer, slot, dim]
-            )
-        if given < 0:
-            w.past_kind[slot] = OTHER
-            break
-        w.past[slot, i] = given
-
-
+_SOURCES = sources()
+turns, leave, come_back = _make_turns(_SOURCES), _make_leave(_SOURCES), _make_come_back(_SOURCES)

@@ -22,7 +22,28 @@ from qgpu.engines.native_bits import lowest_bit
 from qgpu.engines.native_kernel import POSITION
 from qgpu.engines.native_math import F32, compiled, mlp_value, rounded, sigmoid, silu, softplus
 from qgpu.engines.native_memory import NEGLIGIBLE, PARTS, QUERY_SCALE, mean_square, normalised
-from qgpu.engines.native_nets import CONE, KEEP, KEY_BITS, READ, SELECT, SUM, UNKNOWN, WRITE, Nets
+from qgpu.engines.native_nets import (
+    BASE,
+    CONE,
+    FAN_FIRST,
+    FAN_LAST,
+    FIRST,
+    KEEP,
+    KIND,
+    LAST,
+    NET,
+    OLD,
+    PIECES,
+    READ,
+    SELECT,
+    START,
+    SUM,
+    UNKNOWN,
+    WHICH,
+    WHOLE,
+    WRITE,
+    Nets,
+)
 from qgpu.engines.native_plan import FLUSH, Plan
 from qgpu.engines.native_units import SILENT
 from qgpu.engines.protocol import Array
@@ -31,7 +52,7 @@ TABLE, SELECTIONS, POOL = 1 << 17, 1 << 18, 1 << 19
 NO_ROW = -50.0  # SiLU below this is 1e-20 of an entry and less
 ABSENT, CODED, OTHER = 0, 1, 2  # what is known of a token's delayed inputs
 POOL_USED, SELECTED, ANSWER = range(3)  # of Wave.count
-NET = (1 << 20) - 1
+GRID, INEXACT = 1024, F32(np.inf)
 
 
 class Wave(NamedTuple):
@@ -44,7 +65,10 @@ class Wave(NamedTuple):
     reading: Array  # uint8 [C]: some of the cell's reads are not zero
     pending: Array  # uint64 [W]: items to evaluate at the next token, whatever changes
     marked: Array  # uint64 [W]
-    table: Array  # uint64 [TABLE, 4]: key, key, 1 + owner, what it gave
+    cone_table: Array  # uint8: codes, UNKNOWN where not evaluated yet
+    piece_table: Array  # float32: sums, NaN where not evaluated yet, INEXACT where their order matters
+    select_table: Array  # int32: selections, -1 where not evaluated yet
+    table: Array  # uint64 [TABLE, 4]: key, key, 1 + part, selection
     selection_at: Array  # int32 [SELECTIONS + 1]; 0 selects nothing
     pool_row: Array  # uint8 [POOL]
     pool_value: Array  # float32 [POOL]
@@ -53,23 +77,23 @@ class Wave(NamedTuple):
     levels: Array  # float32 [., 256]: as of the nets, and what was met since
     met: Array  # int32 [.]: codes in use
     energy: Array  # float64 [1]: of a residual with nothing but its anchors
-    y: Array  # float32 [8]
     count: Array  # int64 [8]
     stats: Array  # int64 [16]
 
 
 def make_wave(p: Plan, n: Nets) -> Wave:
-    words, cells = len(n.kind) // 64 + 1, len(p.cell_rows)
+    words, cells = len(n.item) // 64 + 1, len(p.cell_rows)
     met = np.zeros(len(n.levels), np.int32)
     met[n.level_of] = n.span
     f32, u8, u64 = np.float32, np.uint8, np.uint64
     wave = Wave(
         np.maximum(0, -n.lo).astype(u8), np.zeros(2 * cells, np.int32), np.ones(cells, f32),
         np.zeros(len(p.read_dim), f32), np.zeros(cells, u8), np.zeros(words, u64), np.zeros(words, u64),
+        np.full(n.sizes[0], UNKNOWN, u8), np.full(n.sizes[1], np.nan, f32), np.full(n.sizes[2], -1, np.int32),
         np.zeros((TABLE, 4), u64), np.zeros(SELECTIONS + 1, np.int32), np.zeros(POOL, u8), np.zeros(POOL, f32),
         np.zeros((4, len(n.past_net)), u8), np.zeros(4, u8), n.levels.copy(), met,
-        np.array([np.sum(p.base.astype(np.float64) ** 2)]), np.zeros(8, f32), np.zeros(8, np.int64),
-        np.zeros(16, np.int64),
+        np.array([np.sum(p.base.astype(np.float64) ** 2)]), np.zeros(8, np.int64),
+        np.zeros(64, np.int64),
     )  # fmt: skip
     forget(wave, n)
     return wave
@@ -78,7 +102,7 @@ def make_wave(p: Plan, n: Nets) -> Wave:
 def doubt(w: Wave, n: Nets) -> None:
     """Have everything evaluated at the next token."""
     w.pending[:] = np.uint64(2**64 - 1)
-    w.pending[-1] = np.uint64((1 << len(n.kind) % 64) - 1)
+    w.pending[-1] = np.uint64((1 << len(n.item) % 64) - 1)
 
 
 def forget(w: Wave, n: Nets) -> None:
@@ -87,6 +111,7 @@ def forget(w: Wave, n: Nets) -> None:
     w.selection[:] = -1
     w.reading[:] = 1
     w.table[:, 2] = 0
+    w.select_table[:] = -1
     w.selection_at[:2] = 0
     w.count[POOL_USED] = 0
     w.count[SELECTED] = 1
@@ -152,49 +177,44 @@ def key_of(key_input, first, last, size, code):  # type: ignore[no-untyped-def]
     if size <= 64:
         for i in range(first, last):
             given = key_input[i]
-            key0 |= np.uint64(code[given & NET]) << np.uint64(given >> 20)
+            key0 |= np.uint64(code[given & 0xFFFF]) << np.uint64(given >> 16)
     else:
         for i in range(first, last):
             given = key_input[i]
-            place = np.uint64(given >> 20)
+            place = np.uint64(given >> 16)
             if place < 64:
-                key0 |= np.uint64(code[given & NET]) << place
+                key0 |= np.uint64(code[given & 0xFFFF]) << place
             else:
-                key1 |= np.uint64(code[given & NET]) << (place - np.uint64(64))
+                key1 |= np.uint64(code[given & 0xFFFF]) << (place - np.uint64(64))
     return key0, key1
 
 
 @compiled
-def evaluate_cone(p, n, w, cone):  # type: ignore[no-untyped-def]
-    """The codes that its neurons leave, eight bits each; whether there are such codes."""
-    y, rows, put_ptr, put_out, put_val, code = w.y, p.neuron_rows, n.put_ptr, n.put_out, n.put_val, w.code
-    rptr, rval, const, row_net = p.rows.rptr, p.rows.rval, p.rows.const, n.row_net
-    level_of, levels = n.level_of, w.levels
-    first = n.out_ptr[cone]
-    outs = n.out_ptr[cone + 1] - first
-    for o in range(outs):
-        y[o] = F32(0)
-    neurons = n.neuron
-    for i in range(n.neuron_ptr[cone], n.neuron_ptr[cone + 1]):
+def sum_of_neurons(neurons, put, first, last, neuron_rows, rptr, rval, const, row_net, level_of, levels, code):
+    # type: ignore[no-untyped-def]
+    """What they add to their dim; whether sums of that are exact in any order."""
+    y = F32(0)
+    exact = True
+    for i in range(first, last):
         neuron = neurons[i]
-        gate = rounded(row_value(rptr, rval, const, row_net, level_of, levels, code, rows[neuron, 0]), True)
+        gate = rounded(row_value(rptr, rval, const, row_net, level_of, levels, code, neuron_rows[neuron, 0]), True)
         if gate <= F32(SILENT) or gate == 0:
             continue
-        up = rounded(row_value(rptr, rval, const, row_net, level_of, levels, code, rows[neuron, 1]), True)
-        value = mlp_value(gate, up, True)
-        for e in range(put_ptr[i], put_ptr[i + 1]):
-            y[put_out[e]] += put_val[e] * value
-    packed = np.uint64(0)
-    for o in range(outs):
-        old = n.out_old[first + o]
-        new = rounded(levels[level_of[old], code[old]] + rounded(y[o], True), True)
-        if abs(new) < F32(FLUSH):
-            new = F32(0)
-        given = code_of(n.lo, n.span, n.roomy, level_of, levels, w.met, n.out_net[first + o], new)
-        if given < 0:
-            return np.uint64(0), False
-        packed |= np.uint64(given) << np.uint64(8 * o)
-    return packed, True
+        up = rounded(row_value(rptr, rval, const, row_net, level_of, levels, code, neuron_rows[neuron, 1]), True)
+        part = put[i] * mlp_value(gate, up, True)
+        scaled = part * F32(GRID)
+        exact = exact and abs(scaled) < F32(1 << 17) and F32(np.int32(scaled)) == scaled
+        y += part
+    return y, exact
+
+
+@compiled
+def settled(held, y):  # type: ignore[no-untyped-def]
+    """The residual after ``y`` is added."""
+    new = rounded(held + rounded(y, True), True)
+    if abs(new) < F32(FLUSH):
+        return F32(0)
+    return new
 
 
 @compiled
@@ -365,15 +385,12 @@ def read_cell(p, n, w, m, cell):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sum_value(sum_ptr, sum_read, sum_val, read, held, d):  # type: ignore[no-untyped-def]
+def sum_value(first, last, sum_read, sum_val, read, held):  # type: ignore[no-untyped-def]
     """What heads leave in a dim that held ``held``."""
     y = F32(0)
-    for e in range(sum_ptr[d], sum_ptr[d + 1]):
+    for e in range(first, last):
         y += sum_val[e] * read[sum_read[e]]
-    new = rounded(held + rounded(y, True), True)
-    if abs(new) < F32(FLUSH):
-        return F32(0)
-    return new
+    return settled(held, y)
 
 
 @compiled
@@ -389,14 +406,15 @@ def find_answer(p, n, w, m):  # type: ignore[no-untyped-def]
 @compiled
 def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
     """Feed one token. The item at which its values had no codes, or -1: the token is done. -2: at its embedding."""
-    code, pending, marked, table, read, levels, met = w.code, w.pending, w.marked, w.table, w.read, w.levels, w.met
+    code, pending, marked, read, levels, met = w.code, w.pending, w.marked, w.read, w.levels, w.met
+    cone_table, piece_table, select_table, table = w.cone_table, w.piece_table, w.select_table, w.table
     fan_ptr, fan_word, fan_mask = n.fan_ptr, n.fan_word, n.fan_mask
-    kind, arg, lo, span, roomy, level_of = n.kind, n.arg, n.lo, n.span, n.roomy, n.level_of
-    key_ptr, key_input, key_size, out_ptr, out_net = n.key_ptr, n.key_input, n.key_size, n.out_ptr, n.out_net
-    sum_net, sum_old, sum_ptr, sum_read, sum_val = n.sum_net, n.sum_old, n.sum_ptr, n.sum_read, n.sum_val
+    items, inputs, pieces, neurons, put = n.item, n.input, n.piece, n.neuron, n.put
+    lo, span, roomy, level_of = n.lo, n.span, n.roomy, n.level_of
+    sum_read, sum_val = n.sum_read, n.sum_val
     write_item, read_item, delayed, selected = n.write_item, n.read_item, n.delayed, w.selection
     embed_net, embed_code, embed_codes, past_kind = n.embed_net, n.embed_code, p.embed_codes, w.past_kind
-    cones = len(out_ptr) - 1
+    neuron_rows, rptr, rval, const, row_net = p.neuron_rows, p.rows.rptr, p.rows.rval, p.rows.const, n.row_net
     slot = m.count[POSITION] & 3
     for i in range(1, 4):
         if past_kind[(slot + i) & 3] == OTHER:
@@ -419,81 +437,115 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
             bits = marked[word]
             lowest = bits & (~bits + np.uint64(1))
             marked[word] = bits ^ lowest
-            item = np.int64(word * 64 + lowest_bit(bits))
-            what, which = kind[item], np.int64(arg[item])
-            stats[what] += 1
-            if what == CONE:
-                size = key_size[which]
-                if size <= KEY_BITS:
-                    key0, key1 = key_of(key_input, key_ptr[which], key_ptr[which + 1], size, code)
-                    owner = np.uint64(which + 1)
-                    at = find(table, key0, key1, owner)
-                    if at < 0:
-                        packed, known = evaluate_cone(p, n, w, which)
-                        if not known:
-                            return item
-                        at = -1 - at
-                        table[at, 0], table[at, 1], table[at, 2], table[at, 3] = key0, key1, owner, packed
-                        stats[8] += 1
-                    else:
-                        packed = table[at, 3]
-                else:
-                    packed, known = evaluate_cone(p, n, w, which)
-                    stats[9] += 1
-                    if not known:
-                        return item
-                for o in range(out_ptr[which], out_ptr[which + 1]):
-                    net, new = out_net[o], np.uint8(packed & np.uint64(255))
-                    packed >>= np.uint64(8)
-                    if code[net] != new:
-                        code[net] = new
-                        stats[10] += 1
-                        for e in range(fan_ptr[net], fan_ptr[net + 1]):
-                            marked[fan_word[e]] |= fan_mask[e]
-            elif what == SUM:
-                net, old = sum_net[which], sum_old[which]
-                value = sum_value(sum_ptr, sum_read, sum_val, read, levels[level_of[old], code[old]], which)
-                given = code_of(lo, span, roomy, level_of, levels, met, net, value)
-                if given < 0:
-                    return item
-                if code[net] != given:
-                    code[net] = given
-                    stats[11] += 1
-                    for e in range(fan_ptr[net], fan_ptr[net + 1]):
-                        marked[fan_word[e]] |= fan_mask[e]
-            elif what == SELECT:
-                owner = np.uint64(cones + which + 1)
-                first, last = key_ptr[cones + which], key_ptr[cones + which + 1]
-                key0, key1 = key_of(key_input, first, last, key_size[cones + which], code)
-                at = find(table, key0, key1, owner)
-                if at < 0:
-                    at = -1 - at
-                    number = evaluate_selection(p, n, w, m, which)
-                    table[at, 0], table[at, 1], table[at, 2], table[at, 3] = key0, key1, owner, np.uint64(number)
+            at = np.int64(word * 64 + lowest_bit(bits))
+            kind, first, last = items[at, KIND], items[at, FIRST], items[at, LAST]
+            stats[kind] += 1
+            given = np.int64(0)
+            if kind == CONE:
+                place = np.int64(items[at, START]) + items[at, BASE]
+                for i in range(first, last):
+                    place += (inputs[i] >> 16) * code[inputs[i] & 0xFFFF]
+                given = np.int64(cone_table[place])
+                if given == UNKNOWN:
+                    piece, old = items[at, WHICH], items[at, OLD]
+                    y, _ = sum_of_neurons(neurons, put, pieces[piece, 5], pieces[piece, 6], neuron_rows, rptr, rval,
+                                          const, row_net, level_of, levels, code)  # fmt: skip
+                    value = settled(levels[level_of[old], code[old]], y)
+                    given = code_of(lo, span, roomy, level_of, levels, met, items[at, NET], value)
+                    if given < 0:
+                        return at
+                    cone_table[place] = given
+                    stats[10] += 1
+            elif kind == PIECES or kind == WHOLE:
+                total = F32(0)
+                known = kind == PIECES
+                for piece in range(first, last):
+                    place = np.int64(pieces[piece, START]) + pieces[piece, BASE]
+                    for i in range(pieces[piece, FIRST], pieces[piece, LAST]):
+                        place += (inputs[i] >> 16) * code[inputs[i] & 0xFFFF]
+                    part = piece_table[place]
+                    if part != part:
+                        part, exact = sum_of_neurons(neurons, put, pieces[piece, 5], pieces[piece, 6], neuron_rows,
+                                                     rptr, rval, const, row_net, level_of, levels, code)  # fmt: skip
+                        if not exact:
+                            part = INEXACT
+                        piece_table[place] = part
+                        stats[11] += 1
+                    known = known and part != INEXACT
+                    total += part
+                if not known:
+                    piece = items[at, WHICH]
+                    total, _ = sum_of_neurons(neurons, put, pieces[piece, 5], pieces[piece, 6], neuron_rows, rptr, rval,
+                                              const, row_net, level_of, levels, code)  # fmt: skip
                     stats[12] += 1
-                selection = np.int32(table[at, 3])
+                old = items[at, OLD]
+                value = settled(levels[level_of[old], code[old]], total)
+                given = code_of(lo, span, roomy, level_of, levels, met, items[at, NET], value)
+                if given < 0:
+                    return at
+            elif kind == SUM:
+                old = items[at, OLD]
+                value = sum_value(first, last, sum_read, sum_val, read, levels[level_of[old], code[old]])
+                given = code_of(lo, span, roomy, level_of, levels, met, items[at, NET], value)
+                if given < 0:
+                    return at
+            elif kind == SELECT:
+                which = np.int64(items[at, WHICH])
+                if items[at, BASE] >= 0:
+                    place = np.int64(items[at, BASE])
+                    for i in range(first, last):
+                        place += (inputs[i] >> 16) * code[inputs[i] & 0xFFFF]
+                    selection = select_table[place]
+                    if selection < 0:
+                        selection = np.int32(evaluate_selection(p, n, w, m, which))
+                        select_table[place] = selection
+                        stats[13] += 1
+                else:
+                    owner = np.uint64(which + 1)
+                    key0, key1 = key_of(inputs, first, last, items[at, START], code)
+                    entry = find(table, key0, key1, owner)
+                    if entry < 0:
+                        entry = -1 - entry
+                        number = evaluate_selection(p, n, w, m, which)
+                        table[entry, 0], table[entry, 1], table[entry, 2] = key0, key1, owner
+                        table[entry, 3] = np.uint64(number)
+                        stats[14] += 1
+                    selection = np.int32(table[entry, 3])
                 if selected[which] != selection:
                     selected[which] = selection
                     other = np.int64(read_item[which >> 1] if which & 1 else write_item[which >> 1])
                     marked[other >> 6] |= np.uint64(1) << np.uint64(other & 63)
-            elif what == WRITE:
+                continue
+            elif kind == WRITE:
+                which = np.int64(items[at, WHICH])
                 if w.keep[which] != 1 or selected[2 * which] != 0:
                     changed = write_cell(p, n, k, w, m, which, slot)
                     if changed or delayed[which]:
                         pending[word] |= lowest
-                    stats[13] += 1
-            elif what == READ:
-                read_cell(p, n, w, m, which)
-            elif what == KEEP:
+                    stats[15] += 1
+                continue
+            elif kind == READ:
+                read_cell(p, n, w, m, np.int64(items[at, WHICH]))
+                continue
+            elif kind == KEEP:
+                which = np.int64(items[at, WHICH])
                 row = p.cell_rows[which, 4]
-                pre = row_value(p.rows.rptr, p.rows.rval, p.rows.const, n.row_net, level_of, levels, code, row)
+                pre = row_value(rptr, rval, const, row_net, level_of, levels, code, row)
                 keep = F32(exp(-p.cell_decay[which, 0] * softplus(rounded(pre, True) + p.cell_decay[which, 1])))
                 if w.keep[which] != keep:
                     w.keep[which] = keep
                     other = np.int64(write_item[which])
                     marked[other >> 6] |= np.uint64(1) << np.uint64(other & 63)
+                continue
             else:
                 find_answer(p, n, w, m)
+                continue
+            net = items[at, NET]
+            if code[net] != given:
+                code[net] = given
+                stats[9] += 1
+                for e in range(items[at, FAN_FIRST], items[at, FAN_LAST]):
+                    marked[fan_word[e]] |= fan_mask[e]
     past, past_net = w.past[slot], n.past_net
     for i in range(len(past_net)):
         past[i] = code[past_net[i]]
