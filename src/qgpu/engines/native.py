@@ -17,10 +17,10 @@ from qgpu.engines.native_kernel import MAX_SAMPLES, POSITION, SAMPLES, TICK, Mem
 from qgpu.engines.native_nets import Nets, boundaries, make_nets
 from qgpu.engines.native_plan import PARTS, Plan, make_claims, make_plan
 from qgpu.engines.native_screen import Screen, make_screen
-from qgpu.engines.native_turns import DONE, FULL, come_back, leave, turns
+from qgpu.engines.native_turns import AT_EMBEDDING, DONE, FULL, come_back, leave, turns
 from qgpu.engines.native_units import Units, make_units
 from qgpu.engines.native_values import make_values
-from qgpu.engines.native_wave import ANSWER, doubt, forget, make_wave, touched
+from qgpu.engines.native_wave import doubt, forget, make_wave, touched
 from qgpu.engines.protocol import Array, EngineError, check_ids, first_mismatch
 from qgpu.foundry.network import Network
 from qgpu.foundry.stock import has_deltanet
@@ -28,6 +28,7 @@ from qgpu.foundry.stock import has_deltanet
 NO_IDS = np.zeros(0, np.int64)
 DTYPES = ("bfloat16", "float32")
 KEPT = ("x", "odd_list", "odd_flag", "ring", "ring_kind", "ring_rho", "energy", "count")  # what a snapshot copies whole
+KEPT_OF_WAVE = ("past", "past_kind", "answer")
 
 
 class NativeEngine:
@@ -54,7 +55,6 @@ class NativeEngine:
         self._tuned = False
         self._memory: Memory = make_memory(self._plan, 0, 0)
         self._nets: Nets | None = None
-        self._odd = self._even = 0  # tokens that had to leave the netlist; that were fed through it
         if self._rounds and screening and netlist:
             self._nets = make_nets(self._plan, *boundaries(network, self._plan))
         if self._nets is not None:
@@ -108,7 +108,7 @@ class NativeEngine:
         if nets is None:
             return self._run_whole(ids, answers, written, stops)
         if not len(ids) and len(answers) == 1:
-            answers[0] = self._wave.count[ANSWER]
+            answers[0] = self._wave.answer[0]
             return 0
         fed = count = 0
         while True:
@@ -123,7 +123,7 @@ class NativeEngine:
             self._step_aside(nets, item, token)
             if fed < len(ids):
                 if fed < len(answers):
-                    answers[fed] = self._wave.count[ANSWER]
+                    answers[fed] = self._wave.answer[0]
                 fed += 1
             else:
                 written[count] = token
@@ -140,7 +140,7 @@ class NativeEngine:
         answer = np.zeros(1, np.int64)
         self._run_whole(np.array([token], np.int64), answer, NO_IDS, NO_IDS, start)
         come_back(self._plan, nets, self._wave, self._memory)
-        self._wave.count[ANSWER] = answer[0]
+        self._wave.answer[0] = answer[0]
         touched(self._wave, nets)
 
     def feed(self, ids: Sequence[int], argmax: bool = False) -> list[int] | None:
@@ -169,7 +169,10 @@ class NativeEngine:
         array = check_ids(ids, self.network.shape.vocabulary).astype(np.int64)
         found = np.zeros((len(array), self._plan.layers, 2), np.uint16)
         for row in range(len(array)):
-            self._run(array[row : row + 1], NO_IDS, NO_IDS, NO_IDS)
+            if self._nets is None:
+                self._run_whole(array[row : row + 1], NO_IDS, NO_IDS, NO_IDS)
+            else:
+                self._step_aside(self._nets, AT_EMBEDDING, int(array[row]))
             found[row] = self._memory.changed.reshape(-1, 2)
         return found
 
@@ -191,6 +194,8 @@ class NativeEngine:
         m = self._memory
         rows = np.flatnonzero(m.used)  # only rows that were ever written
         kept = {name: getattr(m, name).copy() for name in KEPT}
+        if self._nets is not None:
+            kept |= {name: getattr(self._wave, name).copy() for name in KEPT_OF_WAVE}
         return kept, rows, m.state.reshape(-1, PARTS)[rows]
 
     def restore(self, snapshot: object) -> None:
@@ -199,7 +204,7 @@ class NativeEngine:
         saved: tuple[dict[str, Array], Array, Any] = snapshot
         m = self._memory
         kept, rows, values = saved
-        if set(kept) != set(KEPT) or len(kept["x"]) != len(m.x):
+        if set(kept) != {*KEPT, *(KEPT_OF_WAVE if self._nets is not None else ())} or len(kept["x"]) != len(m.x):
             raise EngineError("this snapshot is of another network")
         m.state[m.used.astype(bool)] = 0
         m.used[:] = 0
@@ -209,3 +214,7 @@ class NativeEngine:
         for name in KEPT:
             getattr(m, name)[...] = kept[name]
         m.count[[TICK, SAMPLES]] = own
+        if self._nets is not None:
+            for name in KEPT_OF_WAVE:
+                getattr(self._wave, name)[...] = kept[name]
+            touched(self._wave, self._nets)

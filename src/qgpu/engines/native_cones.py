@@ -7,7 +7,7 @@ neurons are split into *pieces* by the forms that they read; what the pieces giv
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,8 +35,8 @@ class Forms:
 
     rows: Rows
     row_net: Array
-    span: list[int]
-    known: dict[int, tuple[tuple[int, int], ...] | None] = field(default_factory=dict)
+    room: list[int]  # codes of a net
+    roomy: list[int]  # whether some of them are no more than names of values
 
     def of(self, row: int) -> tuple[tuple[int, int], ...] | None:
         """(net, weight) by net; None where weights are no multiples of the unit."""
@@ -60,7 +60,7 @@ class Forms:
         pairs, size = [], 1
         for net in nets:
             pairs.append((net, size))
-            size *= self.span[net]
+            size *= self.room[net]
             if size > MOST:
                 return None
         return pairs, 0, size
@@ -69,8 +69,10 @@ class Forms:
         factors: dict[int, int] = {}
         start, size = 0, 1
         for form in forms:
-            low = sum(weight * (self.span[net] - 1) for net, weight in form if weight < 0)
-            high = sum(weight * (self.span[net] - 1) for net, weight in form if weight > 0)
+            if any(self.roomy[net] for net, _ in form):
+                return None
+            low = sum(weight * (self.room[net] - 1) for net, weight in form if weight < 0)
+            high = sum(weight * (self.room[net] - 1) for net, weight in form if weight > 0)
             for net, weight in form:
                 factors[net] = factors.get(net, 0) + weight * size
             start -= low * size

@@ -6,7 +6,7 @@ least that is evaluated at once; items are numbered such that what an item decid
 of a net are bits in a mask over all items. Kinds of items:
 
 - CONE: what an MLP leaves in a residual dim, where its inputs can hold few enough values for a table;
-- PIECES: the same for more inputs: a sum of tables, each of some of the neurons; WHOLE: neurons without a table;
+- PIECE, TOTAL: the same for more inputs, as a sum of tables, each of some of the neurons; WHOLE: without a table;
 - SELECT: which rows a head's key or query selects, and with which weights;
 - KEEP: by what a head's state decays; WRITE and READ: what a head stores and what is read of it;
 - SUM: a dim that heads write; HEAD: the output head.
@@ -26,10 +26,11 @@ from qgpu.engines.native_values import make_values
 from qgpu.engines.protocol import Array
 from qgpu.foundry.network import Network
 
-CONE, PIECES, WHOLE, SELECT, KEEP, WRITE, READ, SUM, HEAD = range(9)
+CONE, PIECE, TOTAL, WHOLE, SELECT, KEEP, WRITE, READ, SUM, HEAD = range(10)
 KEY_BITS = 128
 UNKNOWN = 255  # code of an embedding's value that its net does not know
 ZERO = 0  # the net that is always zero
+MORE = 15  # codes for other values, of a net that may need them
 # columns of ``Nets.item``
 KIND, FIRST, LAST, START, BASE, NET, FAN_FIRST, FAN_LAST, OLD, WHICH = range(10)
 ITEM_COLUMNS = 10
@@ -40,15 +41,16 @@ class Nets(NamedTuple):
 
     ``item``, int32 [I, 10], has KIND, NET (the net that it decides), its readers (FAN_FIRST to FAN_LAST) and by kind:
     CONE: inputs FIRST to LAST, whose codes times multipliers, added to START, are a place in the table at BASE; WHICH
-    piece has its neurons; OLD, the dim's net before. PIECES: pieces FIRST to LAST; OLD. WHOLE: OLD. SELECT: as CONE, or
-    BASE -1 and inputs with places in a key of START bits; WHICH part (2 * cell: key, 2 * cell + 1: query). KEEP,
-    WRITE, READ: WHICH cell. SUM: terms FIRST to LAST; OLD; WHICH sum. PIECES and WHOLE: WHICH list of neurons.
+    piece has its neurons; OLD, the dim's net before. PIECE: as CONE, but OLD is the item of its total. TOTAL: pieces
+    FIRST to LAST; OLD. WHOLE: OLD. SELECT: as CONE, or BASE -1 and inputs with places in a key of START bits; WHICH
+    part (2 * cell: key, 2 * cell + 1: query). KEEP, WRITE, READ: WHICH cell. SUM: terms FIRST to LAST; OLD; WHICH sum.
+    TOTAL and WHOLE: WHICH piece has all neurons.
     """
 
     at: Array  # int32 [stages + 1, L]: the net of a dim before each stage
     lo: Array  # int16 [N]
     span: Array  # int16 [N]: codes below it are value - lo
-    roomy: Array  # uint8 [N]: other values may get codes too
+    room: Array  # int16 [N]: codes are below it; those from span on are for other values
     level_of: Array  # int32 [N]: what its codes mean, a row of ``levels``; a roomy net has one of its own
     levels: Array  # float32 [., 256]
     embed_net: Array  # int32 [J]
@@ -61,14 +63,18 @@ class Nets(NamedTuple):
     piece: Array  # int32 [T, 7]: FIRST, LAST, START, BASE as of an item; its neurons' first and last
     neuron: Array  # int32
     put: Array  # float32: what the neuron's value is multiplied by
-    sizes: Array  # int64 [3]: entries of tables: cones, pieces, selections
+    sizes: Array  # int64 [4]: entries of tables: cones, pieces, selections, values
     item_ptr: Array  # int32 [layers + 1]
     row_net: Array  # int32, by entry of the plan's rows
     row_past: Array  # int32, by entry of the plan's rows: number of the delayed input
     write_item: Array  # int32 [C]
     read_item: Array  # int32 [C]
     delayed: Array  # uint8 [C]: it stores something of earlier tokens
-    value_net: Array  # int32 [C, 128]: net (of this token), or number of a delayed input, or -1
+    plain_ptr: Array  # int32 [C + 1]
+    plain: Array  # int32 [., 3]: a value dim that is one of two values, the tap it has (3: this token), and its net or
+    # the number of its delayed input
+    other_ptr: Array  # int32 [C + 1]
+    other: Array  # int32 [., 2]: a value dim of another form, and the piece that has its table, or -1
     past_net: Array  # int32 [P]
     past_key: Array  # int64 [P]: layer * L + dim
     sum_dim: Array  # int32 [D]
@@ -114,24 +120,25 @@ class _Builder:
 
     def __init__(self, p: Plan, lo: Array, hi: Array) -> None:
         self.p, self.lo_at, self.hi_at = p, lo, hi
-        self.lo, self.span, self.roomy = [0], [1], [0]
+        self.lo, self.span, self.roomy, self.room = [0], [1], [0], [1]
         self.items: list[tuple[int, ...]] = []
         self.fans: list[tuple[int, int]] = []  # (net, item)
         self.inputs: list[int] = []
         self.pieces: list[tuple[int, ...]] = []
         self.neurons: list[int] = []
         self.puts: list[float] = []
-        self.sizes = [0, 0, 0]
+        self.sizes = [0, 0, 0, 0]
         self.now = np.zeros(len(p.dims), np.int32)
         entries = len(p.rows.rdim)
         self.row_net, self.row_past = np.zeros(entries, np.int32), np.zeros(entries, np.int32)
         self.past: dict[tuple[int, int], int] = {}
-        self.forms = Forms(p.rows, self.row_net, self.span)
+        self.forms = Forms(p.rows, self.row_net, self.room, self.roomy)
 
     def net(self, low: float, high: float, roomy: bool = False) -> int:
         self.lo.append(int(low))
         self.span.append(int(high - low) + 1)
         self.roomy.append(int(roomy))
+        self.room.append(self.span[-1] + MORE * int(roomy))
         return len(self.lo) - 1
 
     def claimed(self, boundary: int, dim: int) -> tuple[float, float]:
@@ -189,20 +196,15 @@ class _Builder:
     def select(self, part: int, row: int) -> bool:
         """Whether its key is short enough."""
         nets = self.read_by(row, PARTS)
-        size = int(np.prod([float(self.span[net]) for net in nets], dtype=np.float64).clip(0, 2**30))
-        roomy = any(self.roomy[net] for net in nets)
-        if size <= MOST and not roomy:
-            factor, pairs = 1, []
-            for net in nets:
-                pairs.append((net, factor))
-                factor *= self.span[net]
-            first, last = self.add_inputs(pairs)
+        key = self.forms.key(nets)
+        if key is not None:
+            first, last = self.add_inputs(key[0])
             self.add(SELECT, nets, first, last, 0, self.sizes[2], which=part)
-            self.sizes[2] += size
+            self.sizes[2] += key[2]
             return True
         place, pairs = 0, []
         for net in nets:
-            bits = 8 if self.roomy[net] else max(1, (self.span[net] - 1).bit_length())
+            bits = max(1, (self.room[net] - 1).bit_length())
             if place // 64 != (place + bits - 1) // 64:
                 place = -(-place // 64) * 64
             pairs.append((net, place))
@@ -210,6 +212,12 @@ class _Builder:
         first, last = self.add_inputs(pairs)
         self.add(SELECT, nets, first, last, place, -1, which=part)
         return place <= KEY_BITS
+
+    def value(self, cell: int, j: int, row: int) -> int:
+        """The piece of a value dim, or -1 where it has none."""
+        taps = self.p.conv[cell, 2, j]
+        key = None if np.any(taps[:3]) else self.forms.key(self.read_by(row, 1))
+        return -1 if key is None else self.add_piece(Piece([], *key), 3)
 
     def mlp(self, layer: int) -> None:
         p = self.p
@@ -228,19 +236,23 @@ class _Builder:
             net = self.net(*self.claimed(2 * layer + 2, dim))
             fresh[dim] = net
             nets = sorted({old}.union(*(reads[n] for n, _ in by)) - {ZERO})
-            roomy = any(self.roomy[read] for read in nets)
-            cone = None if roomy else cone_of(self.forms, p.neuron_rows, by, nets, old)
+            cone = cone_of(self.forms, p.neuron_rows, by, nets, old)
             if cone is not None and len(cone) == 1:
                 piece = self.add_piece(cone[0], 0)
                 _, first, last, start, base = self.pieces[piece][:5]
                 self.add(CONE, nets, first, last, start, base, net, old, piece)
                 continue
-            first = len(self.pieces)
-            for piece in cone or []:
-                self.add_piece(piece, 1)
-            last = len(self.pieces)
             whole = self.add_piece(Piece(by, [], 0, 0), 1)
-            self.add(PIECES if cone else WHOLE, nets, first, last, 0, 0, net, old, whole)
+            if cone is None:
+                self.add(WHOLE, nets, net=net, old=old, which=whole)
+                continue
+            start = len(self.pieces)
+            total = len(self.items) + len(cone)
+            for piece in cone:
+                which = self.add_piece(piece, 1)
+                first, last, begin, base = self.pieces[which][1:5]
+                self.add(PIECE, [read for read, _ in piece.inputs], first, last, begin, base, 0, total, which)
+            self.add(TOTAL, [old], start, len(self.pieces), 0, 0, net, old, whole)
         self.now = fresh
 
 
@@ -256,7 +268,9 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
     sum_read: list[int] = []
     sum_val: list[float] = []
     values = make_values(p, True)
-    value_net = np.full((cells, PARTS), -1, np.int32)
+    plain: list[tuple[int, int, int]] = []
+    other: list[tuple[int, int]] = []
+    plain_ptr, other_ptr = [0], [0]
     write_item, read_item, delayed = np.zeros(cells, np.int32), np.zeros(cells, np.int32), np.zeros(cells, np.uint8)
     to: dict[int, list[int]] = {}
     of_read = np.repeat(np.arange(cells), np.diff(p.read_ptr)).tolist()
@@ -281,13 +295,20 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
             for j in range(PARTS):
                 dim, tap = int(values.dim[cell, j]), int(values.tap[cell, j])
                 if tap >= 0 and dim >= 0:
-                    value_net[cell, j] = b.now[dim] if tap == 3 else b.past.setdefault((layer, dim), len(b.past))
+                    at_net = int(b.now[dim]) if tap == 3 else b.past.setdefault((layer, dim), len(b.past))
+                    plain.append((j, tap, at_net))
+                elif tap >= 0 and tap < 3:
+                    plain.append((j, tap, -1))
+                elif tap < 0:
+                    other.append((j, b.value(cell, j, first[2] + j)))
                 if np.any(p.conv[cell, 2, j, :3]):
                     for e in range(rptr[first[2] + j], rptr[first[2] + j + 1]):
                         b.row_past[e] = b.past.setdefault((layer, int(p.rows.rdim[e])), len(b.past))
                 channel = cell * PARTS + j
                 for e in range(p.out_ptr[channel], p.out_ptr[channel + 1]):
                     found.setdefault(int(p.out_dim[e]), []).append((read_at[cell, j], float(p.out_val[e])))
+            plain_ptr.append(len(plain))
+            other_ptr.append(len(other))
         fresh = b.now.copy()
         for dim in sorted(found):
             low, high = b.claimed(2 * layer + 1, dim)
@@ -321,12 +342,13 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
     places = np.array(list(b.past), np.int64).reshape(-1, 2)
     i32 = np.int32
     return Nets(
-        at, np.array(b.lo, np.int16), np.array(b.span, np.int16), np.array(b.roomy, np.uint8),
+        at, np.array(b.lo, np.int16), np.array(b.span, np.int16), np.array(b.room, np.int16),
         level_of.reshape(-1).astype(i32), (kinds[:, :1] + np.arange(256)).astype(np.float32),
         embed_net, embed_code, fan_ptr, fan_word, fan_mask, item, np.array(b.inputs, i32),
         np.array(b.pieces, i32).reshape(-1, 7), np.array(b.neurons, i32), np.array(b.puts, np.float32),
         np.array(b.sizes, np.int64), np.array(item_ptr, i32), b.row_net, b.row_past, write_item, read_item, delayed,
-        value_net, at[2 * places[:, 0], places[:, 1]], places[:, 0] * live + places[:, 1], np.array(sum_dim, i32),
+        np.array(plain_ptr, i32), np.array(plain, i32).reshape(-1, 3), np.array(other_ptr, i32),
+        np.array(other, i32).reshape(-1, 2), at[2 * places[:, 0], places[:, 1]], places[:, 0] * live + places[:, 1], np.array(sum_dim, i32),
         np.array(sum_item, i32), np.array(sum_layer, i32), np.array(sum_read, i32), np.array(sum_val, np.float32),
         to_ptr.astype(i32), np.array(to_item, i32), head_net.astype(i32),
     )  # fmt: skip

@@ -5,22 +5,13 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from qgpu.engines.native_cells import CODED, OTHER, POOL_USED, SELECTED, sum_value
 from qgpu.engines.native_kernel import POSITION
 from qgpu.engines.native_memory import ABSENT, BASELINE
 from qgpu.engines.native_nets import FIRST, LAST, OLD
 from qgpu.engines.native_plan import Plan
-from qgpu.engines.native_wave import (
-    ANSWER,
-    CODED,
-    OTHER,
-    POOL,
-    POOL_USED,
-    SELECTED,
-    SELECTIONS,
-    code_of,
-    sum_value,
-    wave,
-)
+from qgpu.engines.native_rows import code_of
+from qgpu.engines.native_wave import POOL, SELECTIONS, wave
 from qgpu.engines.native_math import F32, sources
 
 DONE, AT_EMBEDDING, FULL = -1, -2, -3
@@ -40,12 +31,12 @@ def _make_turns(sources: str):  # type: ignore[no-untyped-def]
             if found != DONE:
                 return fed, count, found, token
             if fed < len(answers):
-                answers[fed] = w.count[ANSWER]
+                answers[fed] = w.answer[0]
             fed += 1
         while count < len(written):
             if w.count[POOL_USED] > POOL // 2 or w.count[SELECTED] > SELECTIONS - 2000:
                 return fed, count, np.int64(FULL), np.int64(0)
-            token = w.count[ANSWER]
+            token = w.answer[0]
             found = wave(p, n, v, w, m, token)
             if found != DONE:
                 return fed, count, found, token
@@ -114,7 +105,7 @@ def _make_come_back(sources: str):  # type: ignore[no-untyped-def]
             given = -1
             if m.ring_kind[layer, slot] == BASELINE and m.ring_rho[layer, slot] == 1:
                 given = code_of(
-                    n.lo, n.span, n.roomy, n.level_of, w.levels, w.met, n.past_net[i], m.ring[layer, slot, dim]
+                    n.lo, n.span, n.room, n.level_of, w.levels, w.met, n.past_net[i], m.ring[layer, slot, dim]
                 )
             if given < 0:
                 w.past_kind[slot] = OTHER

@@ -12,16 +12,25 @@ Functions take arrays, not the tuples that hold them: a tuple is handed over as 
 
 from __future__ import annotations
 
-from math import exp, sqrt
+from math import exp
 from typing import NamedTuple
 
 import numpy as np
 
 from qgpu.engines.native_argmax import argmax
 from qgpu.engines.native_bits import lowest_bit
+from qgpu.engines.native_cells import (
+    CODED,
+    OTHER,
+    POOL_USED,
+    SELECTED,
+    evaluate_selection,
+    read_cell,
+    sum_value,
+    write_cell,
+)
 from qgpu.engines.native_kernel import POSITION
-from qgpu.engines.native_math import F32, compiled, mlp_value, rounded, sigmoid, silu, softplus
-from qgpu.engines.native_memory import NEGLIGIBLE, PARTS, QUERY_SCALE, mean_square, normalised
+from qgpu.engines.native_math import F32, compiled, rounded, softplus
 from qgpu.engines.native_nets import (
     BASE,
     CONE,
@@ -33,26 +42,24 @@ from qgpu.engines.native_nets import (
     LAST,
     NET,
     OLD,
-    PIECES,
+    PIECE,
     READ,
     SELECT,
     START,
     SUM,
+    TOTAL,
     UNKNOWN,
     WHICH,
     WHOLE,
     WRITE,
     Nets,
 )
-from qgpu.engines.native_plan import FLUSH, Plan
-from qgpu.engines.native_units import SILENT
+from qgpu.engines.native_plan import Plan
+from qgpu.engines.native_rows import code_of, row_value, settled, sum_of_neurons
 from qgpu.engines.protocol import Array
 
 TABLE, SELECTIONS, POOL = 1 << 17, 1 << 18, 1 << 19
-NO_ROW = -50.0  # SiLU below this is 1e-20 of an entry and less
-ABSENT, CODED, OTHER = 0, 1, 2  # what is known of a token's delayed inputs
-POOL_USED, SELECTED, ANSWER = range(3)  # of Wave.count
-GRID, INEXACT = 1024, F32(np.inf)
+INEXACT = F32(np.inf)
 
 
 class Wave(NamedTuple):
@@ -60,6 +67,7 @@ class Wave(NamedTuple):
 
     code: Array  # uint8 [N]
     selection: Array  # int32 [2C]: what a part selects, -1 if unknown
+    partial: Array  # float32 [T]
     keep: Array  # float32 [C]
     read: Array  # float32 [R]
     reading: Array  # uint8 [C]: some of the cell's reads are not zero
@@ -68,6 +76,7 @@ class Wave(NamedTuple):
     cone_table: Array  # uint8: codes, UNKNOWN where not evaluated yet
     piece_table: Array  # float32: sums, NaN where not evaluated yet, INEXACT where their order matters
     select_table: Array  # int32: selections, -1 where not evaluated yet
+    value_table: Array  # float32: what heads store, NaN where not evaluated yet
     table: Array  # uint64 [TABLE, 4]: key, key, 1 + part, selection
     selection_at: Array  # int32 [SELECTIONS + 1]; 0 selects nothing
     pool_row: Array  # uint8 [POOL]
@@ -77,7 +86,8 @@ class Wave(NamedTuple):
     levels: Array  # float32 [., 256]: as of the nets, and what was met since
     met: Array  # int32 [.]: codes in use
     energy: Array  # float64 [1]: of a residual with nothing but its anchors
-    count: Array  # int64 [8]
+    answer: Array  # int64 [1]: the best id after the last token
+    count: Array  # int64 [2]
     stats: Array  # int64 [16]
 
 
@@ -87,12 +97,13 @@ def make_wave(p: Plan, n: Nets) -> Wave:
     met[n.level_of] = n.span
     f32, u8, u64 = np.float32, np.uint8, np.uint64
     wave = Wave(
-        np.maximum(0, -n.lo).astype(u8), np.zeros(2 * cells, np.int32), np.ones(cells, f32),
+        np.maximum(0, -n.lo).astype(u8), np.zeros(2 * cells, np.int32), np.zeros(len(n.piece), f32),
+        np.ones(cells, f32),
         np.zeros(len(p.read_dim), f32), np.zeros(cells, u8), np.zeros(words, u64), np.zeros(words, u64),
         np.full(n.sizes[0], UNKNOWN, u8), np.full(n.sizes[1], np.nan, f32), np.full(n.sizes[2], -1, np.int32),
-        np.zeros((TABLE, 4), u64), np.zeros(SELECTIONS + 1, np.int32), np.zeros(POOL, u8), np.zeros(POOL, f32),
+        np.full(n.sizes[3], np.nan, f32),         np.zeros((TABLE, 4), u64), np.zeros(SELECTIONS + 1, np.int32), np.zeros(POOL, u8), np.zeros(POOL, f32),
         np.zeros((4, len(n.past_net)), u8), np.zeros(4, u8), n.levels.copy(), met,
-        np.array([np.sum(p.base.astype(np.float64) ** 2)]), np.zeros(8, np.int64),
+        np.array([np.sum(p.base.astype(np.float64) ** 2)]), np.zeros(1, np.int64), np.zeros(2, np.int64),
         np.zeros(64, np.int64),
     )  # fmt: skip
     forget(wave, n)
@@ -121,39 +132,6 @@ def touched(w: Wave, n: Nets) -> None:
     """States were changed from outside."""
     for items in (n.write_item, n.read_item):
         np.bitwise_or.at(w.pending, items >> 6, np.uint64(1) << (items & 63).astype(np.uint64))
-
-
-@compiled
-def code_of(lo, span, roomy, level_of, levels, met, net, value):  # type: ignore[no-untyped-def]
-    """-1 where there is none."""
-    low, size = np.int64(lo[net]), np.int64(span[net])
-    shifted = value - F32(low)
-    if F32(0) <= shifted and shifted < F32(size):
-        code = np.int64(shifted)
-        if F32(code) == shifted:
-            return code
-    if not roomy[net] or not (abs(value) <= F32(max(-low, low + size - 1) + 1)):
-        return np.int64(-1)
-    row = level_of[net]
-    for code in range(size, np.int64(met[row])):
-        if levels[row, code] == value:
-            return np.int64(code)
-    code = np.int64(met[row])
-    if code > 255:
-        return np.int64(-1)
-    levels[row, code] = value
-    met[row] += 1
-    return np.int64(code)
-
-
-@compiled
-def row_value(rptr, rval, const, row_net, level_of, levels, code, row):  # type: ignore[no-untyped-def]
-    """Pre-activation of a row, this token's inputs."""
-    total = F32(0)
-    for e in range(rptr[row], rptr[row + 1]):
-        net = row_net[e]
-        total += rval[e] * levels[level_of[net], code[net]]
-    return F32(total + const[row])
 
 
 @compiled
@@ -190,227 +168,23 @@ def key_of(key_input, first, last, size, code):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sum_of_neurons(neurons, put, first, last, neuron_rows, rptr, rval, const, row_net, level_of, levels, code):
-    # type: ignore[no-untyped-def]
-    """What they add to their dim; whether sums of that are exact in any order."""
-    y = F32(0)
-    exact = True
-    for i in range(first, last):
-        neuron = neurons[i]
-        gate = rounded(row_value(rptr, rval, const, row_net, level_of, levels, code, neuron_rows[neuron, 0]), True)
-        if gate <= F32(SILENT) or gate == 0:
-            continue
-        up = rounded(row_value(rptr, rval, const, row_net, level_of, levels, code, neuron_rows[neuron, 1]), True)
-        part = put[i] * mlp_value(gate, up, True)
-        scaled = part * F32(GRID)
-        exact = exact and abs(scaled) < F32(1 << 17) and F32(np.int32(scaled)) == scaled
-        y += part
-    return y, exact
-
-
-@compiled
-def settled(held, y):  # type: ignore[no-untyped-def]
-    """The residual after ``y`` is added."""
-    new = rounded(held + rounded(y, True), True)
-    if abs(new) < F32(FLUSH):
-        return F32(0)
-    return new
-
-
-@compiled
-def evaluate_selection(p, n, w, m, part):  # type: ignore[no-untyped-def]
-    """Number of the selection, put into the pool."""
-    cell, which = part >> 1, 1 - (part & 1)
-    first, taps, where, what, code = p.cell_rows[cell, which], p.conv[cell, which], m.where, m.what, w.code
-    rptr, rval, const, row_net = p.rows.rptr, p.rows.rval, p.rows.const, n.row_net
-    level_of, levels = n.level_of, w.levels
-    count = np.int64(0)
-    for i in range(PARTS):
-        tap = taps[i, 3]
-        if tap == 0:
-            continue
-        pre = row_value(rptr, rval, const, row_net, level_of, levels, code, first + i)
-        total = rounded(tap * rounded(pre, True), True)
-        if total > F32(NO_ROW) and total != 0:
-            where[count], what[count] = i, rounded(silu(total), True)
-            count += 1
-    count = np.int64(normalised(where, what, count))
-    if count == 0:
-        return np.int64(0)
-    used, number = w.count[POOL_USED], w.count[SELECTED]
-    for i in range(count):
-        w.pool_row[used + i], w.pool_value[used + i] = where[i], what[i]
-    w.count[POOL_USED] += count
-    w.count[SELECTED] += 1
-    w.selection_at[number + 1] = used + count
-    return number
-
-
-@compiled
-def value_row(p, n, w, cell, j, slot):  # type: ignore[no-untyped-def]
-    """What a head stores in value dim ``j``, for a row of any form."""
-    row = p.cell_rows[cell, 2] + j
-    rptr, rval, const, row_net, row_past = p.rows.rptr, p.rows.rval, p.rows.const, n.row_net, n.row_past
-    level_of, levels, past_net, past = n.level_of, w.levels, n.past_net, w.past
-    total = F32(0)
-    taps = p.conv[cell, 2, j]
-    if taps[3] != 0:
-        total += taps[3] * rounded(row_value(rptr, rval, const, row_net, level_of, levels, w.code, row), True)
-    for t in range(3):
-        at = (slot + 1 + t) & 3
-        if taps[t] != 0 and w.past_kind[at] == CODED:
-            pre = F32(0)
-            for e in range(rptr[row], rptr[row + 1]):
-                i = row_past[e]
-                pre += rval[e] * levels[level_of[past_net[i]], past[at, i]]
-            total += taps[t] * rounded(pre + const[row], True)
-    return rounded(silu(rounded(total, True)), True)
-
-
-@compiled
-def write_cell(p, n, k, w, m, cell, slot):  # type: ignore[no-untyped-def]
-    """Wipe and write. Whether that changed the state."""
-    state, used = m.state[cell], m.used[cell]
-    keep = w.keep[cell]
-    changed = False
-    if keep != 1:
-        for i in range(PARTS):
-            if used[i]:
-                for j in range(PARTS):
-                    state[i, j] *= keep
-        changed = True
-    selection = w.selection[2 * cell]
-    first = np.int64(w.selection_at[selection])
-    count = np.int64(w.selection_at[selection + 1]) - first
-    if count > 0:
-        beta = rounded(sigmoid(rounded(p.rows.const[p.cell_rows[cell, 5]], True)), True)
-        if beta <= F32(NEGLIGIBLE):
-            return changed
-        held, value, row, what, code, past = m.held, m.value, w.pool_row, w.pool_value, w.code, w.past
-        tap, value_net, off, on = k.tap[cell], n.value_net[cell], k.off[cell], k.on[cell]
-        lo, past_net = n.lo, n.past_net
-        for j in range(PARTS):
-            held[j] = F32(0)
-        for i in range(first, first + count):
-            if used[row[i]]:
-                kept = state[row[i]]
-                for j in range(PARTS):
-                    held[j] += what[i] * kept[j]
-        for j in range(PARTS):
-            net = value_net[j]
-            v = np.int64(2)
-            if tap[j] == 3:
-                v = np.int64(0)
-                if net >= 0:
-                    v = np.int64(code[net]) + lo[net]
-            elif tap[j] >= 0:
-                at = (slot + 1 + tap[j]) & 3
-                if w.past_kind[at] == CODED:
-                    v = np.int64(0)
-                    if net >= 0:
-                        v = np.int64(past[at, net]) + lo[past_net[net]]
-            if v == 0:
-                value[j] = off[j]
-            elif v == 1:
-                value[j] = on[j]
-            else:
-                value[j] = value_row(p, n, w, cell, j, slot)
-        for j in range(PARTS):
-            held[j] = (value[j] - held[j]) * beta
-        for i in range(first, first + count):
-            used[row[i]] = 1
-            kept = state[row[i]]
-            differs = False
-            for j in range(PARTS):
-                new = kept[j] + what[i] * held[j]
-                differs |= new != kept[j]
-                kept[j] = new
-            changed |= differs
-    if changed:
-        item = n.read_item[cell]
-        w.marked[item >> 6] |= np.uint64(1) << np.uint64(item & 63)
-    return changed
-
-
-@compiled
-def read_cell(p, n, w, m, cell):  # type: ignore[no-untyped-def]
-    selection = w.selection[2 * cell + 1]
-    held, used, state, row, what = m.held, m.used[cell], m.state[cell], w.pool_row, w.pool_value
-    some = False
-    for i in range(w.selection_at[selection], w.selection_at[selection + 1]):
-        if used[row[i]]:
-            if not some:
-                some = True
-                for j in range(PARTS):
-                    held[j] = F32(0)
-            q = what[i] * F32(QUERY_SCALE)
-            kept = state[row[i]]
-            for j in range(PARTS):
-                held[j] += q * kept[j]
-    if not some and not w.reading[cell]:
-        return
-    w.reading[cell] = some
-    read, to_ptr, to_item, marked = w.read, n.to_ptr, n.to_item, w.marked
-    read_dim, read_gate, like, gated_norm = p.read_dim, p.read_gate, p.read_like, p.gated_norm[cell]
-    scale = F32(0)
-    if some:
-        scale = F32(F32(1) / F32(sqrt(mean_square(held, True) + F32(p.eps))))
-    at_gate, own_gate = np.int32(-1), F32(0)
-    last_held, last_gate, last_norm, last_new = F32(0), F32(0), F32(0), F32(0)
-    rptr, rval, const, row_net = p.rows.rptr, p.rows.rval, p.rows.const, n.row_net
-    level_of, levels, code, z = n.level_of, w.levels, w.code, p.cell_rows[cell, 3]
-    for c in range(p.read_ptr[cell], p.read_ptr[cell + 1]):
-        j = read_dim[c]
-        new = F32(0)
-        if some and held[j] != 0:
-            gate = read_gate[c]
-            if gate != gate:
-                if like[c] != at_gate:
-                    at_gate = like[c]
-                    own_gate = silu(
-                        rounded(row_value(rptr, rval, const, row_net, level_of, levels, code, z + j), True)
-                    )
-                gate = own_gate
-            if gate != 0:
-                # stored bits are all of one size, so most dims repeat the one before
-                if held[j] != last_held or gate != last_gate or gated_norm[j] != last_norm:
-                    last_held, last_gate, last_norm = held[j], gate, gated_norm[j]
-                    last_new = rounded(rounded(last_norm * rounded(last_held * scale, True), True) * gate, True)
-                new = last_new
-        if new != read[c]:
-            read[c] = new
-            for t in range(to_ptr[c], to_ptr[c + 1]):
-                item = to_item[t]
-                marked[item >> 6] |= np.uint64(1) << np.uint64(item & 63)
-
-
-@compiled
-def sum_value(first, last, sum_read, sum_val, read, held):  # type: ignore[no-untyped-def]
-    """What heads leave in a dim that held ``held``."""
-    y = F32(0)
-    for e in range(first, last):
-        y += sum_val[e] * read[sum_read[e]]
-    return settled(held, y)
-
-
-@compiled
 def find_answer(p, n, w, m):  # type: ignore[no-untyped-def]
     x, dims, head_net, level_of, levels, code, base = m.x, p.head.dims, n.head_net, n.level_of, w.levels, w.code, p.base
     for j in range(len(dims)):
         net = head_net[j]
         x[dims[j]] = levels[level_of[net], code[net]] if net else base[dims[j]]
     m.energy[0] = w.energy[0]
-    w.count[ANSWER] = argmax(p, m, True)
+    w.answer[0] = argmax(p, m, True)
 
 
 @compiled
 def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
     """Feed one token. The item at which its values had no codes, or -1: the token is done. -2: at its embedding."""
-    code, pending, marked, read, levels, met = w.code, w.pending, w.marked, w.read, w.levels, w.met
+    code, pending, marked, read, levels, met, partial = w.code, w.pending, w.marked, w.read, w.levels, w.met, w.partial
     cone_table, piece_table, select_table, table = w.cone_table, w.piece_table, w.select_table, w.table
     fan_ptr, fan_word, fan_mask = n.fan_ptr, n.fan_word, n.fan_mask
     items, inputs, pieces, neurons, put = n.item, n.input, n.piece, n.neuron, n.put
-    lo, span, roomy, level_of = n.lo, n.span, n.roomy, n.level_of
+    lo, span, room, level_of = n.lo, n.span, n.room, n.level_of
     sum_read, sum_val = n.sum_read, n.sum_val
     write_item, read_item, delayed, selected = n.write_item, n.read_item, n.delayed, w.selection
     embed_net, embed_code, embed_codes, past_kind = n.embed_net, n.embed_code, p.embed_codes, w.past_kind
@@ -451,42 +225,46 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
                     y, _ = sum_of_neurons(neurons, put, pieces[piece, 5], pieces[piece, 6], neuron_rows, rptr, rval,
                                           const, row_net, level_of, levels, code)  # fmt: skip
                     value = settled(levels[level_of[old], code[old]], y)
-                    given = code_of(lo, span, roomy, level_of, levels, met, items[at, NET], value)
+                    given = code_of(lo, span, room, level_of, levels, met, items[at, NET], value)
                     if given < 0:
                         return at
                     cone_table[place] = given
                     stats[10] += 1
-            elif kind == PIECES or kind == WHOLE:
-                total = F32(0)
-                known = kind == PIECES
+            elif kind == PIECE:
+                place = np.int64(items[at, START]) + items[at, BASE]
+                for i in range(first, last):
+                    place += (inputs[i] >> 16) * code[inputs[i] & 0xFFFF]
+                part, piece = piece_table[place], items[at, WHICH]
+                if part != part:
+                    part, exact = sum_of_neurons(neurons, put, pieces[piece, 5], pieces[piece, 6], neuron_rows, rptr,
+                                                 rval, const, row_net, level_of, levels, code)  # fmt: skip
+                    if not exact:
+                        part = INEXACT
+                    piece_table[place] = part
+                    stats[11] += 1
+                if partial[piece] != part or part == INEXACT:
+                    partial[piece] = part
+                    total_at = np.int64(items[at, OLD])
+                    marked[total_at >> 6] |= np.uint64(1) << np.uint64(total_at & 63)
+                continue
+            elif kind == TOTAL or kind == WHOLE:
+                y = F32(0)
                 for piece in range(first, last):
-                    place = np.int64(pieces[piece, START]) + pieces[piece, BASE]
-                    for i in range(pieces[piece, FIRST], pieces[piece, LAST]):
-                        place += (inputs[i] >> 16) * code[inputs[i] & 0xFFFF]
-                    part = piece_table[place]
-                    if part != part:
-                        part, exact = sum_of_neurons(neurons, put, pieces[piece, 5], pieces[piece, 6], neuron_rows,
-                                                     rptr, rval, const, row_net, level_of, levels, code)  # fmt: skip
-                        if not exact:
-                            part = INEXACT
-                        piece_table[place] = part
-                        stats[11] += 1
-                    known = known and part != INEXACT
-                    total += part
-                if not known:
+                    y += partial[piece]
+                if kind == WHOLE or y == INEXACT:
                     piece = items[at, WHICH]
-                    total, _ = sum_of_neurons(neurons, put, pieces[piece, 5], pieces[piece, 6], neuron_rows, rptr, rval,
-                                              const, row_net, level_of, levels, code)  # fmt: skip
+                    y, _ = sum_of_neurons(neurons, put, pieces[piece, 5], pieces[piece, 6], neuron_rows, rptr, rval,
+                                          const, row_net, level_of, levels, code)  # fmt: skip
                     stats[12] += 1
                 old = items[at, OLD]
-                value = settled(levels[level_of[old], code[old]], total)
-                given = code_of(lo, span, roomy, level_of, levels, met, items[at, NET], value)
+                value = settled(levels[level_of[old], code[old]], y)
+                given = code_of(lo, span, room, level_of, levels, met, items[at, NET], value)
                 if given < 0:
                     return at
             elif kind == SUM:
                 old = items[at, OLD]
                 value = sum_value(first, last, sum_read, sum_val, read, levels[level_of[old], code[old]])
-                given = code_of(lo, span, roomy, level_of, levels, met, items[at, NET], value)
+                given = code_of(lo, span, room, level_of, levels, met, items[at, NET], value)
                 if given < 0:
                     return at
             elif kind == SELECT:
@@ -543,7 +321,7 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
             net = items[at, NET]
             if code[net] != given:
                 code[net] = given
-                stats[9] += 1
+                stats[17] += 1
                 for e in range(items[at, FAN_FIRST], items[at, FAN_LAST]):
                     marked[fan_word[e]] |= fan_mask[e]
     past, past_net = w.past[slot], n.past_net

@@ -1,0 +1,72 @@
+"""Rows and neurons evaluated from codes, compiled. See ``native_nets`` for nets and codes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qgpu.engines.native_math import F32, compiled, mlp_value, rounded
+from qgpu.engines.native_plan import FLUSH
+from qgpu.engines.native_units import SILENT
+
+GRID = 1024  # sums of multiples of 1 / GRID are exact in any order
+
+
+@compiled
+def code_of(lo, span, room, level_of, levels, met, net, value):  # type: ignore[no-untyped-def]
+    """-1 where there is none."""
+    low, size = np.int64(lo[net]), np.int64(span[net])
+    shifted = value - F32(low)
+    if F32(0) <= shifted and shifted < F32(size):
+        code = np.int64(shifted)
+        if F32(code) == shifted:
+            return code
+    if room[net] == size or not (abs(value) <= F32(max(-low, low + size - 1) + 1)):
+        return np.int64(-1)
+    row = level_of[net]
+    for code in range(size, np.int64(met[row])):
+        if levels[row, code] == value:
+            return np.int64(code)
+    code = np.int64(met[row])
+    if code >= room[net]:
+        return np.int64(-1)
+    levels[row, code] = value
+    met[row] += 1
+    return np.int64(code)
+
+
+@compiled
+def row_value(rptr, rval, const, row_net, level_of, levels, code, row):  # type: ignore[no-untyped-def]
+    """Pre-activation of a row, this token's inputs."""
+    total = F32(0)
+    for e in range(rptr[row], rptr[row + 1]):
+        net = row_net[e]
+        total += rval[e] * levels[level_of[net], code[net]]
+    return F32(total + const[row])
+
+
+@compiled
+def sum_of_neurons(neurons, put, first, last, neuron_rows, rptr, rval, const, row_net, level_of, levels, code):
+    # type: ignore[no-untyped-def]
+    """What they add to their dim; whether sums of that are exact in any order."""
+    y = F32(0)
+    exact = True
+    for i in range(first, last):
+        neuron = neurons[i]
+        gate = rounded(row_value(rptr, rval, const, row_net, level_of, levels, code, neuron_rows[neuron, 0]), True)
+        if gate <= F32(SILENT) or gate == 0:
+            continue
+        up = rounded(row_value(rptr, rval, const, row_net, level_of, levels, code, neuron_rows[neuron, 1]), True)
+        part = put[i] * mlp_value(gate, up, True)
+        scaled = part * F32(GRID)
+        exact = exact and abs(scaled) < F32(1 << 17) and F32(np.int32(scaled)) == scaled
+        y += part
+    return y, exact
+
+
+@compiled
+def settled(held, y):  # type: ignore[no-untyped-def]
+    """The residual after ``y`` is added."""
+    new = rounded(held + rounded(y, True), True)
+    if abs(new) < F32(FLUSH):
+        return F32(0)
+    return new
