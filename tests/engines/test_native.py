@@ -179,8 +179,8 @@ def test_a_changed_weight_changes_tokens(dtype: str, name: str, row: int, col: i
 def test_what_is_kept_of_keys_may_be_forgotten_at_any_time() -> None:
     """Selections are kept by the levels that decide them. Where their room ends all are forgotten, and nothing else
     changes."""
-    engine = NativeEngine(cast(accumulator(4), Options(heads=3)))
-    assert engine._screen.masks.settled.any()
+    engine = NativeEngine(cast(accumulator(4), Options(heads=3)), netlist=False)
+    assert engine._tables()[1].masks.settled.any()
     tokens = np.random.default_rng(6).integers(0, AccumulatorIds(4).vocabulary, 400).tolist()
     answers = []
     for first in range(0, 400, 50):

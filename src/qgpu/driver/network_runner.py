@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from qgpu.cuda.cache import cache_directory
 from qgpu.driver import bare
 from qgpu.driver.runners import Array, Runner, Say
 from qgpu.engines.protocol import Engine
@@ -78,7 +79,9 @@ def native(dtype: str, say: Say) -> Runner:
     from qgpu.engines.native import NativeEngine
 
     network, _ = bare.bare(say)
-    return NetworkRunner("native", NativeEngine(network, dtype), network.states)
+    cache = cache_directory()
+    folder = None if cache is None else cache / "native"
+    return NetworkRunner("native", NativeEngine(network, dtype, folder=folder), network.states)
 
 
 def transformers(dtype: str, say: Say, device: str) -> Runner:

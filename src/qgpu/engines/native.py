@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from qgpu.engines.native_cache import prepared
 from qgpu.engines.native_kernel import MAX_SAMPLES, POSITION, SAMPLES, TICK, Memory, make_memory, run
-from qgpu.engines.native_nets import Nets, boundaries, make_nets
-from qgpu.engines.native_plan import PARTS, Plan, make_claims, make_plan
+from qgpu.engines.native_nets import Nets
+from qgpu.engines.native_plan import PARTS, Plan, make_claims
 from qgpu.engines.native_screen import Screen, make_screen
 from qgpu.engines.native_turns import AT_EMBEDDING, DONE, FULL, come_back, leave, turns
 from qgpu.engines.native_units import Units, make_units
-from qgpu.engines.native_values import make_values
 from qgpu.engines.native_wave import doubt, forget, make_wave, touched
 from qgpu.engines.protocol import Array, EngineError, check_ids, first_mismatch
 from qgpu.foundry.network import Network
@@ -36,12 +36,14 @@ class NativeEngine:
 
     network: a cast network or its file. dtype: of the activations, "bfloat16" (rounded where the stock model in
     bfloat16 rounds; quicker, as signals stay exact) or "float32". Sums are float32 either way. ``screening=False``
-    computes every row of every token: slow, and the reference for what screening leaves out. Raises EngineError for
-    a network that it cannot evaluate.
+    computes every row of every token: slow, and the reference for what screening leaves out; ``netlist=False`` looks at
+    every token anew, and is the reference for what is kept between tokens. folder: where to keep what is made of the
+    network; None to make it anew. Raises EngineError for a network that it cannot evaluate.
     """
 
     def __init__(
-        self, network: Network | Path | str, dtype: str = "bfloat16", screening: bool = True, netlist: bool = True
+        self, network: Network | Path | str, dtype: str = "bfloat16", screening: bool = True, netlist: bool = True,
+        folder: Path | None = None,
     ) -> None:
         if dtype not in DTYPES:
             raise EngineError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
@@ -50,16 +52,16 @@ class NativeEngine:
         self.network = network
         self._rounds = dtype == "bfloat16"
         self._screening = screening
-        self._plan: Plan = make_plan(network)
+        netlist = netlist and screening and self._rounds
+        kept = prepared(network, folder, netlist)
+        self._plan: Plan = kept.plan
         self._whole: tuple[Units, Screen] | None = None
         self._tuned = False
         self._memory: Memory = make_memory(self._plan, 0, 0)
-        self._nets: Nets | None = None
-        if self._rounds and screening and netlist:
-            self._nets = make_nets(self._plan, *boundaries(network, self._plan))
+        self._nets: Nets | None = kept.nets if netlist else None
         if self._nets is not None:
             self._wave = make_wave(self._plan, self._nets)
-            self._values = make_values(self._plan, self._rounds)
+            self._values = kept.values
         layer_of = np.repeat(np.arange(self._plan.layers), np.diff(self._plan.cell_ptr))
         places = zip(layer_of.tolist(), self._plan.cell_head.tolist(), strict=True)
         self._cells = {place: cell for cell, place in enumerate(places)}

@@ -9,10 +9,9 @@ from math import sqrt
 
 import numpy as np
 
-from qgpu.engines.native_math import F32, compiled, rounded, sigmoid, silu
+from qgpu.engines.native_math import F32, compiled, inlined, rounded, sigmoid, silu
 from qgpu.engines.native_memory import NEGLIGIBLE, PARTS, QUERY_SCALE, mean_square, normalised
-from qgpu.engines.native_nets import BASE, FIRST, LAST
-from qgpu.engines.native_rows import row_value, settled
+from qgpu.engines.native_rows import looked_up, row_value, settled
 
 NO_ROW = -50.0  # SiLU below this is 1e-20 of an entry and less
 ABSENT, CODED, OTHER = 0, 1, 2  # what is known of a token's delayed inputs
@@ -69,7 +68,7 @@ def value_row(p, n, w, cell, j, slot):  # type: ignore[no-untyped-def]
     return rounded(silu(rounded(total, True)), True)
 
 
-@compiled
+@inlined
 def write_cell(p, n, k, w, m, cell, slot):  # type: ignore[no-untyped-def]
     """Wipe and write. Whether that changed the state."""
     state, used = m.state[cell], m.used[cell]
@@ -90,7 +89,7 @@ def write_cell(p, n, k, w, m, cell, slot):  # type: ignore[no-untyped-def]
             return changed
         held, value, row, what, code, past = m.held, m.value, w.pool_row, w.pool_value, w.code, w.past
         off, on, lo, past_net, past_kind = k.off[cell], k.on[cell], n.lo, n.past_net, w.past_kind
-        plain, other, pieces, inputs, table = n.plain, n.other, n.piece, n.input, w.value_table
+        plain, other, inputs, table = n.plain, n.other, n.input, w.value_table
         for j in range(PARTS):
             held[j] = F32(0)
             value[j] = off[j]
@@ -113,13 +112,11 @@ def write_cell(p, n, k, w, m, cell, slot):  # type: ignore[no-untyped-def]
             elif v != 0:
                 value[j] = value_row(p, n, w, cell, j, slot)
         for i in range(n.other_ptr[cell], n.other_ptr[cell + 1]):
-            j, piece = other[i, 0], other[i, 1]
-            if piece < 0:
+            j, quad, place = other[i, 0], other[i, 1], np.int64(other[i, 2])
+            if place < 0:
                 value[j] = value_row(p, n, w, cell, j, slot)
                 continue
-            place = np.int64(pieces[piece, BASE])
-            for e in range(pieces[piece, FIRST], pieces[piece, LAST]):
-                place += (inputs[e] >> 16) * code[inputs[e] & 0xFFFF]
+            place += looked_up(inputs, quad, code)
             v = table[place]
             if v != v:
                 v = value_row(p, n, w, cell, j, slot)
@@ -142,7 +139,7 @@ def write_cell(p, n, k, w, m, cell, slot):  # type: ignore[no-untyped-def]
     return changed
 
 
-@compiled
+@inlined
 def read_cell(p, n, w, m, cell):  # type: ignore[no-untyped-def]
     selection = w.selection[2 * cell + 1]
     held, used, state, row, what = m.held, m.used[cell], m.state[cell], w.pool_row, w.pool_value
@@ -194,7 +191,7 @@ def read_cell(p, n, w, m, cell):  # type: ignore[no-untyped-def]
                 marked[item >> 6] |= np.uint64(1) << np.uint64(item & 63)
 
 
-@compiled
+@inlined
 def sum_value(first, last, sum_read, sum_val, read, held):  # type: ignore[no-untyped-def]
     """What heads leave in a dim that held ``held``."""
     y = F32(0)

@@ -27,6 +27,7 @@ class Piece:
     inputs: list[tuple[int, int]]
     start: int
     size: int
+    plain: bool = False  # the place is by mixed radix
 
 
 @dataclass
@@ -89,7 +90,7 @@ def cone_of(
     several, each says what it adds. None where some neuron reads too much."""
     found = forms.key(nets)
     if found is not None:
-        return [Piece(by, *found)]
+        return [Piece(by, *found, plain=True)]
     groups: dict[tuple[tuple[tuple[int, int], ...], ...], list[tuple[int, float]]] = {}
     for n, weight in by:
         gate, up = (forms.of(int(row)) for row in neuron_rows[n])

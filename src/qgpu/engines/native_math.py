@@ -14,6 +14,10 @@ F32 = np.float32
 # A function that only compiled code calls: it needs no wrapper for Python, and its code goes into its caller's
 # cache. It makes no arrays, so the caller's references are enough: counting them anew costs more than the arithmetic.
 compiled = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, error_model="numpy")
+# The same, for what is called once an item: handing over a dozen arrays costs more than the work.
+inlined = numba.njit(
+    no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, error_model="numpy", forceinline=True
+)
 
 
 def sources() -> str:

@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qgpu.engines.native_cones import MOST, Forms, Piece, cone_of
+from qgpu.engines.native_cones import Forms, Piece, cone_of
 from qgpu.engines.native_plan import PARTS, Plan, pointers
+from qgpu.engines.native_rows import FOLLOWED
 from qgpu.engines.native_values import make_values
 from qgpu.engines.protocol import Array
 from qgpu.foundry.network import Network
@@ -31,20 +32,21 @@ KEY_BITS = 128
 UNKNOWN = 255  # code of an embedding's value that its net does not know
 ZERO = 0  # the net that is always zero
 MORE = 15  # codes for other values, of a net that may need them
-# columns of ``Nets.item``
-KIND, FIRST, LAST, START, BASE, NET, FAN_FIRST, FAN_LAST, OLD, WHICH = range(10)
-ITEM_COLUMNS = 10
+HEAD_WORD, FIRST, BASE, WHICH = range(4)  # columns of ``Nets.item``
+OLD, LIST = range(2)  # of ``Nets.rest``
+KIND_BITS, NET_SHIFT, COUNT_MASK = 4, 16, 0xFFF  # of the first column: kind, inputs of a key, net that is decided
+HASHED = 0xFFFFFFFF  # BASE of a selection without a table
 
 
 class Nets(NamedTuple):
     """N: nets, I: items, C: cells (heads), R: reads (of the plan), P: delayed inputs, T: pieces, D: sums.
 
-    ``item``, int32 [I, 10], has KIND, NET (the net that it decides), its readers (FAN_FIRST to FAN_LAST) and by kind:
-    CONE: inputs FIRST to LAST, whose codes times multipliers, added to START, are a place in the table at BASE; WHICH
-    piece has its neurons; OLD, the dim's net before. PIECE: as CONE, but OLD is the item of its total. TOTAL: pieces
-    FIRST to LAST; OLD. WHOLE: OLD. SELECT: as CONE, or BASE -1 and inputs with places in a key of START bits; WHICH
-    part (2 * cell: key, 2 * cell + 1: query). KEEP, WRITE, READ: WHICH cell. SUM: terms FIRST to LAST; OLD; WHICH sum.
-    TOTAL and WHOLE: WHICH piece has all neurons.
+    ``item``, uint32 [I, 4], has in its first column the kind and the net that it decides. It reads inputs from quad FIRST
+    on, as long as these are FOLLOWED. The codes of the inputs times their multipliers, added to BASE, are a place in a table
+    of the kind. ``rest``, int32 [I, 2], has what is rarely asked for. By kind: CONE: OLD, the dim's net before; LIST, the
+    neurons. PIECE: WHICH, the item of its total; LIST. TOTAL: its pieces are the items FIRST to BASE; OLD; LIST. WHOLE:
+    OLD; LIST. SELECT: WHICH part (2 * cell: key, 2 * cell + 1: query); where BASE is HASHED inputs have places in a key
+    of OLD bits. KEEP, WRITE, READ: WHICH cell. SUM: terms FIRST to BASE; OLD.
     """
 
     at: Array  # int32 [stages + 1, L]: the net of a dim before each stage
@@ -59,8 +61,9 @@ class Nets(NamedTuple):
     fan_word: Array  # int32
     fan_mask: Array  # uint64
     item: Array
-    input: Array  # int32: net + multiplier (or place) * 2**16
-    piece: Array  # int32 [T, 7]: FIRST, LAST, START, BASE as of an item; its neurons' first and last
+    rest: Array
+    input: Array  # int32 [quads * 4]: net + multiplier (or place) * 2**16
+    neuron_ptr: Array  # int32, by LIST
     neuron: Array  # int32
     put: Array  # float32: what the neuron's value is multiplied by
     sizes: Array  # int64 [4]: entries of tables: cones, pieces, selections, values
@@ -70,11 +73,12 @@ class Nets(NamedTuple):
     write_item: Array  # int32 [C]
     read_item: Array  # int32 [C]
     delayed: Array  # uint8 [C]: it stores something of earlier tokens
+    cone_table: Array  # uint8: codes, UNKNOWN where not evaluated yet
     plain_ptr: Array  # int32 [C + 1]
     plain: Array  # int32 [., 3]: a value dim that is one of two values, the tap it has (3: this token), and its net or
     # the number of its delayed input
     other_ptr: Array  # int32 [C + 1]
-    other: Array  # int32 [., 2]: a value dim of another form, and the piece that has its table, or -1
+    other: Array  # int32 [., 3]: a value dim of another form; quad of its inputs; place in the table, -1 without one
     past_net: Array  # int32 [P]
     past_key: Array  # int64 [P]: layer * L + dim
     sum_dim: Array  # int32 [D]
@@ -122,9 +126,11 @@ class _Builder:
         self.p, self.lo_at, self.hi_at = p, lo, hi
         self.lo, self.span, self.roomy, self.room = [0], [1], [0], [1]
         self.items: list[tuple[int, ...]] = []
+        self.rest: list[tuple[int, int]] = []
+        self.cones: list[tuple[int, Piece]] = []
         self.fans: list[tuple[int, int]] = []  # (net, item)
-        self.inputs: list[int] = []
-        self.pieces: list[tuple[int, ...]] = []
+        self.inputs: list[int] = [0] * 4
+        self.neuron_ptr = [0]
         self.neurons: list[int] = []
         self.puts: list[float] = []
         self.sizes = [0, 0, 0, 0]
@@ -144,26 +150,35 @@ class _Builder:
     def claimed(self, boundary: int, dim: int) -> tuple[float, float]:
         return min(0.0, float(self.lo_at[boundary, dim])), max(1.0, float(self.hi_at[boundary, dim]))
 
-    def add(self, kind: int, nets: list[int], first: int = 0, last: int = 0, start: int = 0, base: int = 0,
-            net: int = 0, old: int = 0, which: int = 0) -> int:  # fmt: skip
+    def add(self, kind: int, nets: list[int], first: int = 0, base: int = 0, net: int = 0, old: int = 0, which: int = 0,
+            neurons: int = 0, count: int = 0) -> int:  # fmt: skip
         number = len(self.items)
-        self.items.append((kind, first, last, start, base, net, 0, 0, old, which))
+        self.items.append((kind | count << KIND_BITS | net << NET_SHIFT, first, base, which))
+        self.rest.append((old, neurons))
         self.fans.extend((read, number) for read in nets if read != ZERO)
         return number
 
-    def add_inputs(self, pairs: list[tuple[int, int]]) -> tuple[int, int]:
-        first = len(self.inputs)
-        self.inputs.extend(net + (factor << 16) for net, factor in pairs)
-        return first, len(self.inputs)
+    def add_inputs(self, pairs: list[tuple[int, int]]) -> int:
+        """Their first quad."""
+        if not pairs:
+            return 0
+        first = len(self.inputs) // 4
+        words = [net + (factor << 16) for net, factor in pairs] + [0] * (-len(pairs) % 4)
+        for last in range(3, len(words) - 1, 4):
+            words[last] |= FOLLOWED
+        self.inputs.extend(words)
+        return first
 
-    def add_piece(self, piece: Piece, table: int) -> int:
-        first, last = self.add_inputs(piece.inputs)
-        start = len(self.neurons)
-        self.neurons.extend(n for n, _ in piece.neurons)
-        self.puts.extend(weight for _, weight in piece.neurons)
-        self.pieces.append((0, first, last, piece.start, self.sizes[table], start, len(self.neurons)))
-        self.sizes[table] += piece.size
-        return len(self.pieces) - 1
+    def add_neurons(self, neurons: list[tuple[int, float]]) -> int:
+        self.neurons.extend(n for n, _ in neurons)
+        self.puts.extend(weight for _, weight in neurons)
+        self.neuron_ptr.append(len(self.neurons))
+        return len(self.neuron_ptr) - 2
+
+    def place(self, table: int, size: int, start: int = 0) -> int:
+        """Where a new table begins, and then the entry ``start``."""
+        self.sizes[table] += size
+        return self.sizes[table] - size + start
 
     def assign(self, row: int, count: int) -> None:
         """Rows from ``row`` on read the nets as they stand."""
@@ -198,9 +213,7 @@ class _Builder:
         nets = self.read_by(row, PARTS)
         key = self.forms.key(nets)
         if key is not None:
-            first, last = self.add_inputs(key[0])
-            self.add(SELECT, nets, first, last, 0, self.sizes[2], which=part)
-            self.sizes[2] += key[2]
+            self.add(SELECT, nets, self.add_inputs(key[0]), self.place(2, key[2]), which=part)
             return True
         place, pairs = 0, []
         for net in nets:
@@ -209,15 +222,14 @@ class _Builder:
                 place = -(-place // 64) * 64
             pairs.append((net, place))
             place += bits
-        first, last = self.add_inputs(pairs)
-        self.add(SELECT, nets, first, last, place, -1, which=part)
+        self.add(SELECT, nets, self.add_inputs(pairs), HASHED, old=place, which=part, count=len(pairs))
         return place <= KEY_BITS
 
-    def value(self, cell: int, j: int, row: int) -> int:
-        """The piece of a value dim, or -1 where it has none."""
+    def value(self, cell: int, j: int, row: int) -> tuple[int, int, int]:
+        """See ``Nets.other``."""
         taps = self.p.conv[cell, 2, j]
         key = None if np.any(taps[:3]) else self.forms.key(self.read_by(row, 1))
-        return -1 if key is None else self.add_piece(Piece([], *key), 3)
+        return (j, 0, -1) if key is None else (j, self.add_inputs(key[0]), self.place(3, key[2]))
 
     def mlp(self, layer: int) -> None:
         p = self.p
@@ -237,23 +249,39 @@ class _Builder:
             fresh[dim] = net
             nets = sorted({old}.union(*(reads[n] for n, _ in by)) - {ZERO})
             cone = cone_of(self.forms, p.neuron_rows, by, nets, old)
-            if cone is not None and len(cone) == 1:
-                piece = self.add_piece(cone[0], 0)
-                _, first, last, start, base = self.pieces[piece][:5]
-                self.add(CONE, nets, first, last, start, base, net, old, piece)
-                continue
-            whole = self.add_piece(Piece(by, [], 0, 0), 1)
+            neurons = self.add_neurons(by)
             if cone is None:
-                self.add(WHOLE, nets, net=net, old=old, which=whole)
-                continue
-            start = len(self.pieces)
-            total = len(self.items) + len(cone)
-            for piece in cone:
-                which = self.add_piece(piece, 1)
-                first, last, begin, base = self.pieces[which][1:5]
-                self.add(PIECE, [read for read, _ in piece.inputs], first, last, begin, base, 0, total, which)
-            self.add(TOTAL, [old], start, len(self.pieces), 0, 0, net, old, whole)
+                self.add(WHOLE, nets, net=net, old=old, neurons=neurons)
+            elif len(cone) == 1:
+                self.cones.append((len(self.items), cone[0]))
+                self.add(CONE, [], net=net, old=old, neurons=neurons)
+            else:
+                start, total = len(self.items), len(self.items) + len(cone)
+                for piece in cone:
+                    self.add(
+                        PIECE, [read for read, _ in piece.inputs], self.add_inputs(piece.inputs),
+                        self.place(1, piece.size, piece.start), which=total, neurons=self.add_neurons(piece.neurons),
+                    )  # fmt: skip
+                self.add(TOTAL, [old], start, total, net, old, neurons=neurons)
         self.now = fresh
+
+    def finish_cones(self) -> Array:
+        """Give cones the inputs that matter, and their tables."""
+        from qgpu.engines.native_enumerate import reduced
+
+        p = self.p
+        forms = [(*self.rest[at], self.items[at][0] >> NET_SHIFT) for at, _ in self.cones]
+        lists = np.array(self.neuron_ptr)[np.array([form[1] for form in forms], np.int64)[:, None] + [0, 1]]
+        levels = (np.array(self.lo)[:, None] + np.arange(256)).astype(np.float32)
+        kept, places, table = reduced(
+            [piece for _, piece in self.cones], np.array([form[2] for form in forms]), np.array([f[0] for f in forms]),
+            lists, np.array(self.neurons, np.int32), np.array(self.puts, np.float32), p, self.row_net,
+            np.array(self.lo, np.int16), np.array(self.span, np.int16), np.array(self.room, np.int16), levels,
+        )  # fmt: skip
+        for (at, _), inputs, place in zip(self.cones, kept, places, strict=True):
+            self.items[at] = (self.items[at][0], self.add_inputs(inputs), place, 0)
+            self.fans.extend((net, at) for net, _ in inputs)
+        return table
 
 
 def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
@@ -269,7 +297,7 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
     sum_val: list[float] = []
     values = make_values(p, True)
     plain: list[tuple[int, int, int]] = []
-    other: list[tuple[int, int]] = []
+    other: list[tuple[int, int, int]] = []
     plain_ptr, other_ptr = [0], [0]
     write_item, read_item, delayed = np.zeros(cells, np.int32), np.zeros(cells, np.int32), np.zeros(cells, np.uint8)
     to: dict[int, list[int]] = {}
@@ -300,7 +328,7 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
                 elif tap >= 0 and tap < 3:
                     plain.append((j, tap, -1))
                 elif tap < 0:
-                    other.append((j, b.value(cell, j, first[2] + j)))
+                    other.append(b.value(cell, j, first[2] + j))
                 if np.any(p.conv[cell, 2, j, :3]):
                     for e in range(rptr[first[2] + j], rptr[first[2] + j + 1]):
                         b.row_past[e] = b.past.setdefault((layer, int(p.rows.rdim[e])), len(b.past))
@@ -313,11 +341,11 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
         for dim in sorted(found):
             low, high = b.claimed(2 * layer + 1, dim)
             fresh[dim] = b.net(low, high, high - low > 1)
-            first = len(sum_read)
+            start = len(sum_read)
             sum_read.extend(read for read, _ in found[dim])
             sum_val.extend(value for _, value in found[dim])
             old = int(b.now[dim])
-            item = b.add(SUM, [old], first, len(sum_read), net=int(fresh[dim]), old=old, which=len(sum_dim))
+            item = b.add(SUM, [old], start, len(sum_read), int(fresh[dim]), old)
             sum_dim.append(dim)
             sum_item.append(item)
             for read, _ in found[dim]:
@@ -330,11 +358,10 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
     at[2 * p.layers] = b.now
     head_net = b.now[p.head.dims]
     b.add(HEAD, head_net.tolist())
-    if len(b.lo) >= 1 << 16:
+    if len(b.lo) >= FOLLOWED:
         return None
+    cone_table = b.finish_cones()
     fan_ptr, fan_word, fan_mask = _fans(b.fans, len(b.lo))
-    item = np.array(b.items, np.int32)
-    item[:, FAN_FIRST], item[:, FAN_LAST] = fan_ptr[item[:, NET]], fan_ptr[item[:, NET] + 1]
     own = np.where(b.roomy, np.arange(len(b.lo)), -1)
     kinds, level_of = np.unique(np.column_stack([b.lo, b.span, own]), axis=0, return_inverse=True)
     to_item = [entry for read in range(len(p.read_dim)) for entry in to.get(read, [])]
@@ -344,11 +371,11 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
     return Nets(
         at, np.array(b.lo, np.int16), np.array(b.span, np.int16), np.array(b.room, np.int16),
         level_of.reshape(-1).astype(i32), (kinds[:, :1] + np.arange(256)).astype(np.float32),
-        embed_net, embed_code, fan_ptr, fan_word, fan_mask, item, np.array(b.inputs, i32),
-        np.array(b.pieces, i32).reshape(-1, 7), np.array(b.neurons, i32), np.array(b.puts, np.float32),
+        embed_net, embed_code, fan_ptr, fan_word, fan_mask, np.array(b.items, np.uint32), np.array(b.rest, i32),
+        np.array(b.inputs, i32), np.array(b.neuron_ptr, i32), np.array(b.neurons, i32), np.array(b.puts, np.float32),
         np.array(b.sizes, np.int64), np.array(item_ptr, i32), b.row_net, b.row_past, write_item, read_item, delayed,
-        np.array(plain_ptr, i32), np.array(plain, i32).reshape(-1, 3), np.array(other_ptr, i32),
-        np.array(other, i32).reshape(-1, 2), at[2 * places[:, 0], places[:, 1]], places[:, 0] * live + places[:, 1], np.array(sum_dim, i32),
+        cone_table, np.array(plain_ptr, i32), np.array(plain, i32).reshape(-1, 3), np.array(other_ptr, i32),
+        np.array(other, i32).reshape(-1, 3), at[2 * places[:, 0], places[:, 1]], places[:, 0] * live + places[:, 1], np.array(sum_dim, i32),
         np.array(sum_item, i32), np.array(sum_layer, i32), np.array(sum_read, i32), np.array(sum_val, np.float32),
         to_ptr.astype(i32), np.array(to_item, i32), head_net.astype(i32),
     )  # fmt: skip

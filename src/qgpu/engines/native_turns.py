@@ -8,7 +8,7 @@ import numpy as np
 from qgpu.engines.native_cells import CODED, OTHER, POOL_USED, SELECTED, sum_value
 from qgpu.engines.native_kernel import POSITION
 from qgpu.engines.native_memory import ABSENT, BASELINE
-from qgpu.engines.native_nets import FIRST, LAST, OLD
+from qgpu.engines.native_nets import BASE, FIRST, OLD
 from qgpu.engines.native_plan import Plan
 from qgpu.engines.native_rows import code_of
 from qgpu.engines.native_wave import POOL, SELECTIONS, wave
@@ -23,29 +23,26 @@ def _make_turns(sources: str):  # type: ignore[no-untyped-def]
         """Feed ``ids`` from ``fed`` on, then go on writing after ``count``. (fed, written, how it ended, token): DONE, or
         the item at which this token needs another way."""
         _ = len(sources)
-        while fed < len(ids):
+        found, token, stopped = np.int64(DONE), np.int64(0), False
+        while fed < len(ids) or (count < len(written) and not stopped):
             if w.count[POOL_USED] > POOL // 2 or w.count[SELECTED] > SELECTIONS - 2000:
-                return fed, count, np.int64(FULL), np.int64(0)
-            token = np.int64(ids[fed])
+                found = np.int64(FULL)
+                break
+            reading = fed < len(ids)
+            token = np.int64(ids[fed]) if reading else np.int64(w.answer[0])
             found = wave(p, n, v, w, m, token)
             if found != DONE:
-                return fed, count, found, token
+                break
+            if not reading:
+                written[count] = token
+                count += 1
+                for i in range(len(stops)):
+                    stopped = stopped or stops[i] == token
+                continue
             if fed < len(answers):
                 answers[fed] = w.answer[0]
             fed += 1
-        while count < len(written):
-            if w.count[POOL_USED] > POOL // 2 or w.count[SELECTED] > SELECTIONS - 2000:
-                return fed, count, np.int64(FULL), np.int64(0)
-            token = w.answer[0]
-            found = wave(p, n, v, w, m, token)
-            if found != DONE:
-                return fed, count, found, token
-            written[count] = token
-            count += 1
-            for i in range(len(stops)):
-                if stops[i] == token:
-                    return fed, count, np.int64(DONE), token
-        return fed, count, np.int64(DONE), np.int64(0)
+        return fed, count, found, token
 
     return turns
 
@@ -82,9 +79,9 @@ def _make_leave(sources: str):  # type: ignore[no-untyped-def]
             net = n.at[stage - 1, d]
             m.x[d] = levels[level_of[net], code[net]] if net else p.base[d]
         for d in range(n.sum_layer[layers - 1], n.sum_layer[layers]):
-            row = n.item[n.sum_item[d]]
-            held = levels[level_of[row[OLD]], code[row[OLD]]]
-            m.y[n.sum_dim[d]] = sum_value(row[FIRST], row[LAST], n.sum_read, n.sum_val, w.read, held)
+            at = n.sum_item[d]
+            held = levels[level_of[n.rest[at, OLD]], code[n.rest[at, OLD]]]
+            m.y[n.sum_dim[d]] = sum_value(n.item[at, FIRST], n.item[at, BASE], n.sum_read, n.sum_val, w.read, held)
         for d in range(n.sum_layer[layers - 1], n.sum_layer[layers]):
             m.x[n.sum_dim[d]] = m.y[n.sum_dim[d]]
             m.y[n.sum_dim[d]] = 0

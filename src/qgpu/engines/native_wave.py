@@ -30,22 +30,22 @@ from qgpu.engines.native_cells import (
     write_cell,
 )
 from qgpu.engines.native_kernel import POSITION
-from qgpu.engines.native_math import F32, compiled, rounded, softplus
+from qgpu.engines.native_math import F32, compiled, inlined, rounded, softplus
 from qgpu.engines.native_nets import (
     BASE,
     CONE,
-    FAN_FIRST,
-    FAN_LAST,
     FIRST,
+    HASHED,
+    HEAD_WORD,
     KEEP,
-    KIND,
-    LAST,
-    NET,
+    KIND_BITS,
+    LIST,
+    NET_SHIFT,
     OLD,
     PIECE,
+    COUNT_MASK,
     READ,
     SELECT,
-    START,
     SUM,
     TOTAL,
     UNKNOWN,
@@ -55,11 +55,12 @@ from qgpu.engines.native_nets import (
     Nets,
 )
 from qgpu.engines.native_plan import Plan
-from qgpu.engines.native_rows import code_of, row_value, settled, sum_of_neurons
+from qgpu.engines.native_rows import NET_MASK, code_of, looked_up, row_value, settled, sum_of_neurons
 from qgpu.engines.protocol import Array
 
 TABLE, SELECTIONS, POOL = 1 << 17, 1 << 18, 1 << 19
-INEXACT = F32(np.inf)
+MISSING, INEXACT = 127, -128
+KIND_MASK = (1 << KIND_BITS) - 1
 
 
 class Wave(NamedTuple):
@@ -67,14 +68,14 @@ class Wave(NamedTuple):
 
     code: Array  # uint8 [N]
     selection: Array  # int32 [2C]: what a part selects, -1 if unknown
-    partial: Array  # float32 [T]
+    partial: Array  # int8 [I]: what pieces add, as in ``piece_table``
     keep: Array  # float32 [C]
     read: Array  # float32 [R]
     reading: Array  # uint8 [C]: some of the cell's reads are not zero
     pending: Array  # uint64 [W]: items to evaluate at the next token, whatever changes
     marked: Array  # uint64 [W]
-    cone_table: Array  # uint8: codes, UNKNOWN where not evaluated yet
-    piece_table: Array  # float32: sums, NaN where not evaluated yet, INEXACT where their order matters
+    cone_table: Array  # uint8: as of the nets
+    piece_table: Array  # int8: what they add, MISSING where not evaluated yet, INEXACT where that is no whole number
     select_table: Array  # int32: selections, -1 where not evaluated yet
     value_table: Array  # float32: what heads store, NaN where not evaluated yet
     table: Array  # uint64 [TABLE, 4]: key, key, 1 + part, selection
@@ -88,7 +89,6 @@ class Wave(NamedTuple):
     energy: Array  # float64 [1]: of a residual with nothing but its anchors
     answer: Array  # int64 [1]: the best id after the last token
     count: Array  # int64 [2]
-    stats: Array  # int64 [16]
 
 
 def make_wave(p: Plan, n: Nets) -> Wave:
@@ -97,14 +97,14 @@ def make_wave(p: Plan, n: Nets) -> Wave:
     met[n.level_of] = n.span
     f32, u8, u64 = np.float32, np.uint8, np.uint64
     wave = Wave(
-        np.maximum(0, -n.lo).astype(u8), np.zeros(2 * cells, np.int32), np.zeros(len(n.piece), f32),
+        np.maximum(0, -n.lo).astype(u8), np.zeros(2 * cells, np.int32), np.zeros(len(n.item), np.int8),
         np.ones(cells, f32),
         np.zeros(len(p.read_dim), f32), np.zeros(cells, u8), np.zeros(words, u64), np.zeros(words, u64),
-        np.full(n.sizes[0], UNKNOWN, u8), np.full(n.sizes[1], np.nan, f32), np.full(n.sizes[2], -1, np.int32),
-        np.full(n.sizes[3], np.nan, f32),         np.zeros((TABLE, 4), u64), np.zeros(SELECTIONS + 1, np.int32), np.zeros(POOL, u8), np.zeros(POOL, f32),
+        n.cone_table.copy(), np.full(n.sizes[1], MISSING, np.int8), np.full(n.sizes[2], -1, np.int32),
+        np.full(n.sizes[3], np.nan, f32), np.zeros((TABLE, 4), u64),
+        np.zeros(SELECTIONS + 1, np.int32), np.zeros(POOL, u8), np.zeros(POOL, f32),
         np.zeros((4, len(n.past_net)), u8), np.zeros(4, u8), n.levels.copy(), met,
         np.array([np.sum(p.base.astype(np.float64) ** 2)]), np.zeros(1, np.int64), np.zeros(2, np.int64),
-        np.zeros(64, np.int64),
     )  # fmt: skip
     forget(wave, n)
     return wave
@@ -134,7 +134,7 @@ def touched(w: Wave, n: Nets) -> None:
         np.bitwise_or.at(w.pending, items >> 6, np.uint64(1) << (items & 63).astype(np.uint64))
 
 
-@compiled
+@inlined
 def find(table, key0, key1, owner):  # type: ignore[no-untyped-def]
     """The place of an entry, or -1 - the place to put it."""
     mixed = (key0 ^ (key1 * np.uint64(0xD6E8FEB86659FD93))) * np.uint64(0x9E3779B97F4A7C15)
@@ -149,21 +149,21 @@ def find(table, key0, key1, owner):  # type: ignore[no-untyped-def]
     return -1 - (first + np.int64((mixed >> np.uint64(20)) & np.uint64(1)))
 
 
-@compiled
-def key_of(key_input, first, last, size, code):  # type: ignore[no-untyped-def]
+@inlined
+def key_of(key_input, first, count, size, code):  # type: ignore[no-untyped-def]
     key0, key1 = np.uint64(0), np.uint64(0)
     if size <= 64:
-        for i in range(first, last):
+        for i in range(first, first + count):
             given = key_input[i]
-            key0 |= np.uint64(code[given & 0xFFFF]) << np.uint64(given >> 16)
+            key0 |= np.uint64(code[given & NET_MASK]) << np.uint64(given >> 16)
     else:
-        for i in range(first, last):
+        for i in range(first, first + count):
             given = key_input[i]
             place = np.uint64(given >> 16)
             if place < 64:
-                key0 |= np.uint64(code[given & 0xFFFF]) << place
+                key0 |= np.uint64(code[given & NET_MASK]) << place
             else:
-                key1 |= np.uint64(code[given & 0xFFFF]) << (place - np.uint64(64))
+                key1 |= np.uint64(code[given & NET_MASK]) << (place - np.uint64(64))
     return key0, key1
 
 
@@ -177,13 +177,13 @@ def find_answer(p, n, w, m):  # type: ignore[no-untyped-def]
     w.answer[0] = argmax(p, m, True)
 
 
-@compiled
+@inlined
 def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
     """Feed one token. The item at which its values had no codes, or -1: the token is done. -2: at its embedding."""
     code, pending, marked, read, levels, met, partial = w.code, w.pending, w.marked, w.read, w.levels, w.met, w.partial
     cone_table, piece_table, select_table, table = w.cone_table, w.piece_table, w.select_table, w.table
     fan_ptr, fan_word, fan_mask = n.fan_ptr, n.fan_word, n.fan_mask
-    items, inputs, pieces, neurons, put = n.item, n.input, n.piece, n.neuron, n.put
+    items, rest, inputs, neuron_ptr, neurons, put = n.item, n.rest, n.input, n.neuron_ptr, n.neuron, n.put
     lo, span, room, level_of = n.lo, n.span, n.room, n.level_of
     sum_read, sum_val = n.sum_read, n.sum_val
     write_item, read_item, delayed, selected = n.write_item, n.read_item, n.delayed, w.selection
@@ -205,89 +205,82 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
             code[net] = new
             for e in range(fan_ptr[net], fan_ptr[net + 1]):
                 marked[fan_word[e]] |= fan_mask[e]
-    stats = w.stats
     for word in range(len(marked)):
         while marked[word] != 0:
             bits = marked[word]
             lowest = bits & (~bits + np.uint64(1))
             marked[word] = bits ^ lowest
             at = np.int64(word * 64 + lowest_bit(bits))
-            kind, first, last = items[at, KIND], items[at, FIRST], items[at, LAST]
-            stats[kind] += 1
+            word0 = items[at, HEAD_WORD]
+            kind = word0 & KIND_MASK
             given = np.int64(0)
             if kind == CONE:
-                place = np.int64(items[at, START]) + items[at, BASE]
-                for i in range(first, last):
-                    place += (inputs[i] >> 16) * code[inputs[i] & 0xFFFF]
+                place = np.int64(items[at, BASE]) + looked_up(inputs, items[at, FIRST], code)
                 given = np.int64(cone_table[place])
                 if given == UNKNOWN:
-                    piece, old = items[at, WHICH], items[at, OLD]
-                    y, _ = sum_of_neurons(neurons, put, pieces[piece, 5], pieces[piece, 6], neuron_rows, rptr, rval,
-                                          const, row_net, level_of, levels, code)  # fmt: skip
+                    number, old = rest[at, LIST], rest[at, OLD]
+                    y, _ = sum_of_neurons(neurons, put, neuron_ptr[number], neuron_ptr[number + 1], neuron_rows, rptr,
+                                          rval, const, row_net, level_of, levels, code)  # fmt: skip
                     value = settled(levels[level_of[old], code[old]], y)
-                    given = code_of(lo, span, room, level_of, levels, met, items[at, NET], value)
+                    given = code_of(lo, span, room, level_of, levels, met, word0 >> NET_SHIFT, value)
                     if given < 0:
                         return at
                     cone_table[place] = given
-                    stats[10] += 1
             elif kind == PIECE:
-                place = np.int64(items[at, START]) + items[at, BASE]
-                for i in range(first, last):
-                    place += (inputs[i] >> 16) * code[inputs[i] & 0xFFFF]
-                part, piece = piece_table[place], items[at, WHICH]
-                if part != part:
-                    part, exact = sum_of_neurons(neurons, put, pieces[piece, 5], pieces[piece, 6], neuron_rows, rptr,
-                                                 rval, const, row_net, level_of, levels, code)  # fmt: skip
-                    if not exact:
-                        part = INEXACT
+                place = np.int64(items[at, BASE]) + looked_up(inputs, items[at, FIRST], code)
+                part = piece_table[place]
+                if part == MISSING:
+                    number = rest[at, LIST]
+                    y, exact = sum_of_neurons(neurons, put, neuron_ptr[number], neuron_ptr[number + 1], neuron_rows,
+                                              rptr, rval, const, row_net, level_of, levels, code)  # fmt: skip
+                    part = np.int8(INEXACT)
+                    if exact and abs(y) < F32(MISSING) and F32(np.int32(y)) == y:
+                        part = np.int8(np.int32(y))
                     piece_table[place] = part
-                    stats[11] += 1
-                if partial[piece] != part or part == INEXACT:
-                    partial[piece] = part
-                    total_at = np.int64(items[at, OLD])
+                if partial[at] != part or part == INEXACT:
+                    partial[at] = part
+                    total_at = np.int64(items[at, WHICH])
                     marked[total_at >> 6] |= np.uint64(1) << np.uint64(total_at & 63)
                 continue
             elif kind == TOTAL or kind == WHOLE:
-                y = F32(0)
-                for piece in range(first, last):
-                    y += partial[piece]
-                if kind == WHOLE or y == INEXACT:
-                    piece = items[at, WHICH]
-                    y, _ = sum_of_neurons(neurons, put, pieces[piece, 5], pieces[piece, 6], neuron_rows, rptr, rval,
-                                          const, row_net, level_of, levels, code)  # fmt: skip
-                    stats[12] += 1
-                old = items[at, OLD]
+                added = np.int64(0)
+                known = kind == TOTAL
+                for piece in range(np.int64(items[at, FIRST]), np.int64(items[at, BASE])):
+                    known = known and partial[piece] != INEXACT
+                    added += partial[piece]
+                y = F32(added)
+                if not known:
+                    number = rest[at, LIST]
+                    y, _ = sum_of_neurons(neurons, put, neuron_ptr[number], neuron_ptr[number + 1], neuron_rows, rptr,
+                                          rval, const, row_net, level_of, levels, code)  # fmt: skip
+                old = rest[at, OLD]
                 value = settled(levels[level_of[old], code[old]], y)
-                given = code_of(lo, span, room, level_of, levels, met, items[at, NET], value)
+                given = code_of(lo, span, room, level_of, levels, met, word0 >> NET_SHIFT, value)
                 if given < 0:
                     return at
             elif kind == SUM:
-                old = items[at, OLD]
-                value = sum_value(first, last, sum_read, sum_val, read, levels[level_of[old], code[old]])
-                given = code_of(lo, span, room, level_of, levels, met, items[at, NET], value)
+                old = rest[at, OLD]
+                value = sum_value(items[at, FIRST], items[at, BASE], sum_read, sum_val, read, levels[level_of[old], code[old]])
+                given = code_of(lo, span, room, level_of, levels, met, word0 >> NET_SHIFT, value)
                 if given < 0:
                     return at
             elif kind == SELECT:
                 which = np.int64(items[at, WHICH])
-                if items[at, BASE] >= 0:
-                    place = np.int64(items[at, BASE])
-                    for i in range(first, last):
-                        place += (inputs[i] >> 16) * code[inputs[i] & 0xFFFF]
+                if items[at, BASE] != HASHED:
+                    place = np.int64(items[at, BASE]) + looked_up(inputs, items[at, FIRST], code)
                     selection = select_table[place]
                     if selection < 0:
                         selection = np.int32(evaluate_selection(p, n, w, m, which))
                         select_table[place] = selection
-                        stats[13] += 1
                 else:
                     owner = np.uint64(which + 1)
-                    key0, key1 = key_of(inputs, first, last, items[at, START], code)
+                    key0, key1 = key_of(inputs, 4 * np.int64(items[at, FIRST]), np.int64(items[at, HEAD_WORD] >> KIND_BITS) & COUNT_MASK, rest[at, OLD], code)
                     entry = find(table, key0, key1, owner)
                     if entry < 0:
                         entry = -1 - entry
                         number = evaluate_selection(p, n, w, m, which)
                         table[entry, 0], table[entry, 1], table[entry, 2] = key0, key1, owner
                         table[entry, 3] = np.uint64(number)
-                        stats[14] += 1
                     selection = np.int32(table[entry, 3])
                 if selected[which] != selection:
                     selected[which] = selection
@@ -300,7 +293,6 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
                     changed = write_cell(p, n, k, w, m, which, slot)
                     if changed or delayed[which]:
                         pending[word] |= lowest
-                    stats[15] += 1
                 continue
             elif kind == READ:
                 read_cell(p, n, w, m, np.int64(items[at, WHICH]))
@@ -318,11 +310,10 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
             else:
                 find_answer(p, n, w, m)
                 continue
-            net = items[at, NET]
+            net = np.int64(word0 >> NET_SHIFT)
             if code[net] != given:
                 code[net] = given
-                stats[17] += 1
-                for e in range(items[at, FAN_FIRST], items[at, FAN_LAST]):
+                for e in range(fan_ptr[net], fan_ptr[net + 1]):
                     marked[fan_word[e]] |= fan_mask[e]
     past, past_net = w.past[slot], n.past_net
     for i in range(len(past_net)):
