@@ -21,8 +21,8 @@ UNKNOWN = 255
 def _make_enumerate(sources: str):  # type: ignore[no-untyped-def]
     @numba.njit(cache=True)
     def enumerate_cones(
-        first, last, net, old, base, plain_cone, inputs, neuron_first, neuron_last, neurons, put, neuron_rows, rptr, rval, const,
-        row_net, lo, span, room, level_of, levels, table,
+        first, last, net, old, base, plain_cone, inputs, neuron_first, neuron_last, neurons, put, neuron_rows, rptr,
+        rval, const, row_net, lo, span, room, level_of, levels, table,
     ):  # type: ignore[no-untyped-def]  # fmt: skip
         """Fill ``table`` for each cone by mixed radix; uint8 by input: whether it matters, or 2 where the cone stays as
         it is."""
@@ -111,8 +111,8 @@ def reduced(
     base = np.cumsum(sizes) - sizes
     level_of = np.arange(len(lo), dtype=np.int32)
     matters = enumerate_cones(
-        ends - counts, ends, net, old, base, plain, pairs[:, 0].copy(), lists[:, 0].copy(), lists[:, 1].copy(), neurons, put,
-        p.neuron_rows, p.rows.rptr, p.rows.rval, p.rows.const, row_net, lo, span, room, level_of, levels, table,
+        ends - counts, ends, net, old, base, plain, pairs[:, 0].copy(), lists[:, 0].copy(), lists[:, 1].copy(), neurons,
+        put, p.neuron_rows, p.rows.rptr, p.rows.rval, p.rows.const, row_net, lo, span, room, level_of, levels, table,
     )  # fmt: skip
     kept: list[list[tuple[int, int]]] = []
     fresh = sizes.copy()

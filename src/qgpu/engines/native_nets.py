@@ -41,12 +41,12 @@ HASHED = 0xFFFFFFFF  # BASE of a selection without a table
 class Nets(NamedTuple):
     """N: nets, I: items, C: cells (heads), R: reads (of the plan), P: delayed inputs, T: pieces, D: sums.
 
-    ``item``, uint32 [I, 4], has in its first column the kind and the net that it decides. It reads inputs from quad FIRST
-    on, as long as these are FOLLOWED. The codes of the inputs times their multipliers, added to BASE, are a place in a table
-    of the kind. ``rest``, int32 [I, 2], has what is rarely asked for. By kind: CONE: OLD, the dim's net before; LIST, the
-    neurons. PIECE: WHICH, the item of its total; LIST. TOTAL: its pieces are the items FIRST to BASE; OLD; LIST. WHOLE:
-    OLD; LIST. SELECT: WHICH part (2 * cell: key, 2 * cell + 1: query); where BASE is HASHED inputs have places in a key
-    of OLD bits. KEEP, WRITE, READ: WHICH cell. SUM: terms FIRST to BASE; OLD.
+    ``item``, uint32 [I, 4], has in its first column the kind and the net that it decides. It reads inputs from quad
+    FIRST on, as long as these are FOLLOWED. The codes of the inputs times their multipliers, added to BASE, are a place
+    in a table of the kind. ``rest``, int32 [I, 2], has what is rarely asked for. By kind: CONE: OLD, the dim's net
+    before; LIST, the neurons. PIECE: WHICH, the item of its total; LIST. TOTAL: its pieces are the items FIRST to BASE;
+    OLD; LIST. WHOLE: OLD; LIST. SELECT: WHICH part (2 * cell: key, 2 * cell + 1: query); where BASE is HASHED inputs
+    have places in a key of OLD bits. KEEP, WRITE, READ: WHICH cell. SUM: terms FIRST to BASE; OLD.
     """
 
     at: Array  # int32 [stages + 1, L]: the net of a dim before each stage
@@ -375,9 +375,9 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
         np.array(b.inputs, i32), np.array(b.neuron_ptr, i32), np.array(b.neurons, i32), np.array(b.puts, np.float32),
         np.array(b.sizes, np.int64), np.array(item_ptr, i32), b.row_net, b.row_past, write_item, read_item, delayed,
         cone_table, np.array(plain_ptr, i32), np.array(plain, i32).reshape(-1, 3), np.array(other_ptr, i32),
-        np.array(other, i32).reshape(-1, 3), at[2 * places[:, 0], places[:, 1]], places[:, 0] * live + places[:, 1], np.array(sum_dim, i32),
-        np.array(sum_item, i32), np.array(sum_layer, i32), np.array(sum_read, i32), np.array(sum_val, np.float32),
-        to_ptr.astype(i32), np.array(to_item, i32), head_net.astype(i32),
+        np.array(other, i32).reshape(-1, 3), at[2 * places[:, 0], places[:, 1]], places[:, 0] * live + places[:, 1],
+        np.array(sum_dim, i32), np.array(sum_item, i32), np.array(sum_layer, i32), np.array(sum_read, i32),
+        np.array(sum_val, np.float32), to_ptr.astype(i32), np.array(to_item, i32), head_net.astype(i32),
     )  # fmt: skip
 
 

@@ -7,12 +7,11 @@ import numpy as np
 
 from qgpu.engines.native_cells import CODED, OTHER, POOL_USED, SELECTED, sum_value
 from qgpu.engines.native_kernel import POSITION
+from qgpu.engines.native_math import F32, sources
 from qgpu.engines.native_memory import ABSENT, BASELINE
 from qgpu.engines.native_nets import BASE, FIRST, OLD
-from qgpu.engines.native_plan import Plan
 from qgpu.engines.native_rows import code_of
 from qgpu.engines.native_wave import POOL, SELECTIONS, wave
-from qgpu.engines.native_math import F32, sources
 
 DONE, AT_EMBEDDING, FULL = -1, -2, -3
 
@@ -20,8 +19,8 @@ DONE, AT_EMBEDDING, FULL = -1, -2, -3
 def _make_turns(sources: str):  # type: ignore[no-untyped-def]
     @numba.njit(cache=True, nogil=True)
     def turns(p, n, v, w, m, ids, answers, written, stops, fed, count):  # type: ignore[no-untyped-def]
-        """Feed ``ids`` from ``fed`` on, then go on writing after ``count``. (fed, written, how it ended, token): DONE, or
-        the item at which this token needs another way."""
+        """Feed ``ids`` from ``fed`` on, then go on writing after ``count``. (fed, written, how it ended, token): DONE,
+        or the item at which this token needs another way."""
         _ = len(sources)
         found, token, stopped = np.int64(DONE), np.int64(0), False
         while fed < len(ids) or (count < len(written) and not stopped):
@@ -50,8 +49,8 @@ def _make_turns(sources: str):  # type: ignore[no-untyped-def]
 def _make_leave(sources: str):  # type: ignore[no-untyped-def]
     @numba.njit(cache=True)
     def leave(p, n, w, m, item):  # type: ignore[no-untyped-def]
-        """Give the ring what codes say of the last tokens; and of this one, up to the layer of ``item``, and the residual
-        behind that layer's mixer. The stage to go on with."""
+        """Give the ring what codes say of the last tokens; and of this one, up to the layer of ``item``, and the
+        residual behind that layer's mixer. The stage to go on with."""
         _ = len(sources)
         slot, live = m.count[POSITION] & 3, len(p.dims)
         layers = np.int64(0)

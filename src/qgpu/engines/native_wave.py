@@ -1,10 +1,10 @@
 """One token through the netlist, compiled: only what a changed input reaches is evaluated anew.
 
-A *frame* keeps what every net and head had at the last token. A token is compared with it: inputs that differ mark
-their readers, and marked items are evaluated in order, each of which marks the readers of what it changed.
+What every net and head had at the last token is kept. Inputs that differ from then mark their readers, and marked items
+are evaluated in order, each of which marks the readers of what it changed.
 
-An item is evaluated from the weights, by the rows of the plan. What a cone or a selection gave is kept under the exact
-codes of its inputs (``table``); it is looked up there first. Where a value turns up that its net has no code for, the
+An item is evaluated from the weights, by the rows of the plan. What it gave is kept under the exact codes of its
+inputs, and looked up there first. Where a value turns up that its net has no code for, the
 token goes on in ``native_kernel``, which knows no codes.
 
 Functions take arrays, not the tuples that hold them: a tuple is handed over as a whole, at each call.
@@ -34,6 +34,7 @@ from qgpu.engines.native_math import F32, compiled, inlined, rounded, softplus
 from qgpu.engines.native_nets import (
     BASE,
     CONE,
+    COUNT_MASK,
     FIRST,
     HASHED,
     HEAD_WORD,
@@ -43,7 +44,6 @@ from qgpu.engines.native_nets import (
     NET_SHIFT,
     OLD,
     PIECE,
-    COUNT_MASK,
     READ,
     SELECT,
     SUM,
@@ -260,7 +260,8 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
                     return at
             elif kind == SUM:
                 old = rest[at, OLD]
-                value = sum_value(items[at, FIRST], items[at, BASE], sum_read, sum_val, read, levels[level_of[old], code[old]])
+                held = levels[level_of[old], code[old]]
+                value = sum_value(items[at, FIRST], items[at, BASE], sum_read, sum_val, read, held)
                 given = code_of(lo, span, room, level_of, levels, met, word0 >> NET_SHIFT, value)
                 if given < 0:
                     return at
@@ -274,7 +275,8 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
                         select_table[place] = selection
                 else:
                     owner = np.uint64(which + 1)
-                    key0, key1 = key_of(inputs, 4 * np.int64(items[at, FIRST]), np.int64(items[at, HEAD_WORD] >> KIND_BITS) & COUNT_MASK, rest[at, OLD], code)
+                    first, count = 4 * np.int64(items[at, FIRST]), np.int64(word0 >> KIND_BITS) & COUNT_MASK
+                    key0, key1 = key_of(inputs, first, count, rest[at, OLD], code)
                     entry = find(table, key0, key1, owner)
                     if entry < 0:
                         entry = -1 - entry
