@@ -29,7 +29,9 @@ def machine() -> Network:
 
 
 def ids_of(seed: int, count: int = LENGTH) -> list[int]:
-    return np.random.default_rng(seed).integers(0, AccumulatorIds(4).vocabulary, count).tolist()
+    """Any ids, the last few of the vocabulary (which do most) often."""
+    rng, ids = np.random.default_rng(seed), AccumulatorIds(4).vocabulary
+    return np.where(rng.random(count) < 0.3, rng.integers(ids - 4, ids, count), rng.integers(0, ids, count)).tolist()
 
 
 def answers_of(network: Network) -> list[int]:
@@ -61,7 +63,6 @@ def test_flipped_weights_of_a_matrix(kind: str) -> None:
         values = matrix.values.copy()
         where = slice(None) if kind in FEW else rng.integers(len(values))
         values[where] *= np.float32(rng.choice([-1, 0, 2]))
-        values = np.abs(matrix.values) if kind == "in_proj_a.weight" else values  # wipe at every token
         changed = Sparse(matrix.shape, matrix.rows, matrix.cols, values)
         flipped = replace(network, sparse={**network.sparse, name: changed})
         changes += answers_of(flipped) != answers_of(network)
@@ -83,7 +84,7 @@ def test_changed_lookups(which: str) -> None:
     table = getattr(network, which)
     codes = table.codes.copy()
     ids = answers_of(network) if which == "head" else ids_of(1)
-    codes[ids[3]] = codes[ids[2]] if codes[ids[3]].tolist() != codes[ids[2]].tolist() else codes[0]
+    codes[ids] = codes[np.roll(ids, 1)]
     changed = replace(table, codes=codes)
     assert answers_of(replace(network, **{which: changed})) != answers_of(network)
 
