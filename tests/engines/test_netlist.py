@@ -20,7 +20,7 @@ KINDS = (
 )  # fmt: skip
 FEW = ("in_proj_a.weight", "in_proj_b.weight")  # one of them alone may decide nothing
 VECTORS = ("A_log", "dt_bias", "norm.weight")
-LENGTH, FLIPS = 120, 6
+LENGTH, FLIPS, MOST_FLIPS = 120, 6, 40
 
 
 @cache
@@ -34,15 +34,15 @@ def ids_of(seed: int, count: int = LENGTH) -> list[int]:
     return np.where(rng.random(count) < 0.3, rng.integers(ids - 4, ids, count), rng.integers(0, ids, count)).tolist()
 
 
-def answers_of(network: Network) -> list[int]:
-    """The netlist's, once it is shown that the other way gives the same and leaves the same states."""
+def answers_of(network: Network) -> tuple[list[int], bytes]:
+    """The netlist's, and its states, once it is shown that the other way gives the same and leaves the same states."""
     quick, plain = NativeEngine(network), NativeEngine(network, netlist=False)
     ids = ids_of(1)
     found = quick.feed(ids, argmax=True)
     assert found == plain.feed(ids, argmax=True)
-    for layer, head in quick._cells:
-        assert np.array_equal(quick.state(layer, head), plain.state(layer, head))
-    return found or []
+    states = np.array([quick.state(*place) for place in quick._cells])
+    assert np.array_equal(states, [plain.state(*place) for place in plain._cells])
+    return found or [], states.tobytes()
 
 
 def test_the_machine_has_a_netlist() -> None:
@@ -56,8 +56,10 @@ def test_the_machine_has_a_netlist() -> None:
 def test_flipped_weights_of_a_matrix(kind: str) -> None:
     network = machine()
     names = sorted(name for name in network.sparse if name.endswith(kind) and len(network.sparse[name].values))
-    rng, changes = np.random.default_rng(len(kind)), 0
-    for _ in range(FLIPS):
+    rng, changed_any = np.random.default_rng(len(kind)), False
+    for flip in range(MOST_FLIPS):
+        if flip >= FLIPS and changed_any:
+            break
         name = names[rng.integers(len(names))]
         matrix = network.sparse[name]
         values = matrix.values.copy()
@@ -65,8 +67,8 @@ def test_flipped_weights_of_a_matrix(kind: str) -> None:
         values[where] *= np.float32(rng.choice([-1, 0, 2]))
         changed = Sparse(matrix.shape, matrix.rows, matrix.cols, values)
         flipped = replace(network, sparse={**network.sparse, name: changed})
-        changes += answers_of(flipped) != answers_of(network)
-    assert changes
+        changed_any = changed_any or answers_of(flipped) != answers_of(network)
+    assert changed_any
 
 
 @pytest.mark.parametrize("kind", VECTORS)
@@ -83,7 +85,7 @@ def test_changed_lookups(which: str) -> None:
     network = machine()
     table = getattr(network, which)
     codes = table.codes.copy()
-    ids = answers_of(network) if which == "head" else ids_of(1)
+    ids = answers_of(network)[0] if which == "head" else ids_of(1)
     codes[ids] = codes[np.roll(ids, 1)]
     changed = replace(table, codes=codes)
     assert answers_of(replace(network, **{which: changed})) != answers_of(network)
@@ -97,7 +99,7 @@ def test_every_value_may_be_met() -> None:
         least = rng.random(network.ranges["hi"].shape) < 0.02
         hi = np.where(least, np.minimum(network.ranges["hi"], 0), network.ranges["hi"])
         narrow = replace(network, ranges={**network.ranges, "hi": hi.astype(np.int16)})
-        assert answers_of(narrow) == accumulator_reference(ids_of(1), 4)
+        assert answers_of(narrow)[0] == accumulator_reference(ids_of(1), 4)
 
 
 def test_snapshots_and_forgetting() -> None:
