@@ -52,6 +52,7 @@ NUMBERS = {"ignore_unknown_options": True}
 class EngineName(StrEnum):
     native = "native"
     transformers = "transformers"
+    verified = "verified"
     interpreter = "interpreter"
 
 

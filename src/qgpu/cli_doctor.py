@@ -129,7 +129,9 @@ def _engines() -> list[Finding]:
     weights = "the weights are cast" if cast else "the weights are cast at the first run (half a minute)"
     checks: dict[str, Callable[[], str]] = {
         "native": lambda: _needs("numba") or weights,
-        "transformers": lambda: _needs("torch") or _needs("transformers") or weights,
+        **dict.fromkeys(
+            ("transformers", "verified"), lambda: _needs("torch") or _needs("transformers") or weights
+        ),
         "interpreter": lambda: "the specification, no weights",
     }
     found = []
@@ -137,7 +139,7 @@ def _engines() -> list[Finding]:
         try:
             found.append(Finding("engines", name, "ok", check()))
         except ImportError as error:
-            what = "pip install 'qgpu[transformers]'" if name == "transformers" else "pip install qgpu"
+            what = "pip install 'qgpu[transformers]'" if name in ("transformers", "verified") else "pip install qgpu"
             found.append(Finding("engines", name, "bad" if name == "native" else "missing", str(error), what))
     return found
 

@@ -290,4 +290,6 @@ def _summary(launch: Launch) -> str:
         f"{numbers.tokens:,} token{'' if numbers.tokens == 1 else 's'} ({numbers.exec_tokens:,} EXEC), "
         f"{numbers.lane_instructions:,} lane instructions"
     )
+    if launch.verified:
+        text += f"; verified: {numbers.tokens:,} tokens, all the model's own argmax"
     return text + ("; checked: every token and all memory as the interpreter has them" if launch.checked else "")

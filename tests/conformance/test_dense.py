@@ -22,6 +22,7 @@ from qgpu.conformance.table import table
 from qgpu.driver import bare
 from qgpu.driver.device import Device
 from qgpu.driver.network_runner import NetworkRunner
+from qgpu.driver.verified import VerifiedRunner
 from qgpu.engines.native import NativeEngine
 from qgpu.engines.transformers import TransformersEngine
 from qgpu.foundry.network import Network
@@ -82,6 +83,15 @@ def test_kernels_decoded(dense: TransformersEngine) -> None:
         assert dense.generate(STOPS_AT, {done.tokens[-1]}) == list(done.tokens), name
         memory = NetworkRunner("transformers", dense, network.states).memory()
         np.testing.assert_array_equal(memory, done.memory)
+
+
+def test_a_draft_is_verified(dense: TransformersEngine) -> None:
+    runner = VerifiedRunner(dense, NetworkRunner("verified", dense, bare.bare()[0].states))
+    _, done = launch(TABLE["dot"], Device("interpreter"))
+    runner.reset()
+    runner.feed(prompt(done.request))
+    assert runner.generate(STOPS_AT, {done.tokens[-1]}) == list(done.tokens)
+    np.testing.assert_array_equal(runner.memory(), done.memory)
 
 
 @pytest.mark.parametrize("programs", [2, pytest.param(PROGRAMS, marks=pytest.mark.full)])

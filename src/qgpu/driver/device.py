@@ -31,11 +31,12 @@ from qgpu.trace.model import Activity
 class Device:
     """A GPU made of weights.
 
-    engine: "native" (sparse, quick), "transformers" (dense, stock code) or "interpreter" (the specification; no
-    weights). dtype: of the activations, "float32" or "bfloat16"; None for the engine's usual one. say: is told what
-    takes time; progress: how many tokens of a launch have been written and which share of its CTAs is done. printed:
-    takes what kernels write with printf, once their launch has ended. device: what torch runs on, for the transformers
-    engine: "cpu" (the usual one), "cuda", "mps".
+    engine: "native" (sparse, quick), "transformers" (dense, stock code), "verified" (the same, reading what the
+    interpreter drafts: every token is still the model's own) or "interpreter" (the specification; no weights). dtype:
+    of the activations, "float32" or "bfloat16"; None for the engine's usual one. say: is told what takes time;
+    progress: how many tokens of a launch have been written and which share of its CTAs is done. printed: takes what
+    kernels write with printf, once their launch has ended. device: what torch runs on, for the dense engines: "cpu"
+    (the usual one), "cuda", "mps".
 
     A device may be used by several threads: its launches run one after the other, each with all its reading and
     writing of arrays, in the order in which they come; what threads do to one array between launches is for them to

@@ -19,6 +19,7 @@ from qgpu.driver.faults import fault_of
 from qgpu.driver.recording import record
 from qgpu.driver.runners import Runner, words_of
 from qgpu.driver.sanitize import Report, sanitized
+from qgpu.driver.verified import Disagreement
 from qgpu.errors import CheckError, LaunchError, LaunchInterrupted, LimitError, SanitizeError
 from qgpu.isa import program, subset, tokens
 from qgpu.isa.interpreter import Interpreter
@@ -48,7 +49,8 @@ class Launch:
     """A launch that has run, whether it ended or not.
 
     ``tokens``: what the model wrote after the prompt. ``memory``: all its memory afterwards, uint32 [4096].
-    ``checked``: every token and the memory are the interpreter's. ``places``: the arrays that were on the device.
+    ``checked``: every token and the memory are the interpreter's. ``verified``: the interpreter drafted the tokens and
+    the model found each to be its own. ``places``: the arrays that were on the device.
     ``paused``: after the limit, where the runner stood, so that the launch can go on. ``reader``: finds in the memory
     what printf wrote. ``reports``: what a sanitized launch did that CUDA leaves undefined.
     ``interrupted``: by Ctrl-C. ``sources``: texts of the kernel's source files by their names.
@@ -61,6 +63,7 @@ class Launch:
     memory: Array
     statistics: trace.Statistics
     checked: bool = False
+    verified: bool = False
     file: str = ""
     places: Sequence[trace.Place] = field(default=())
     paused: object = None
@@ -95,7 +98,8 @@ class Launch:
         sizes = (trace.sizes(size) for size in (self.request.grid, self.request.cta))
         grid, cta = sizes
         numbers = f"{len(self.tokens):,} tokens, {self.statistics.exec_tokens:,} EXEC"
-        return f"Launch({self.kernel}[{grid}, {cta}]: {self.ended}, {numbers}{', checked' * self.checked})"
+        said = ", checked" * self.checked + ", verified" * self.verified
+        return f"Launch({self.kernel}[{grid}, {cta}]: {self.ended}, {numbers}{said})"
 
     def save(self, path: Path | str, message: str = "", activity: Activity | None = None) -> None:
         """Write the trace file that ``qgpu trace`` reads, whole or not at all.
@@ -178,7 +182,7 @@ def _may(runner: Runner, max_tokens: int, check: bool) -> None:
 
 def _finish(runner: Runner, request: Request, prompt: Sequence[int], written: Sequence[int]) -> Launch:
     """Read the memory, check, and raise what the end calls for."""
-    done = _launch(request, written, runner.memory())
+    done = replace(_launch(request, written, runner.memory()), verified=runner.name == "verified")
     if request.check:
         compare(done, prompt)
         done = replace(done, checked=True)
@@ -226,7 +230,7 @@ def _write(
     """
     written = [*before]
     most = len(before) + max_tokens
-    ctas, done, count = math.prod(request.launch.grid), written.count(_CTA), 16
+    ctas, done, count = math.prod(request.launch.grid), written.count(_CTA), max(16, runner.chunk)
     try:
         while len(written) < most:
             start = time.monotonic()
@@ -234,9 +238,17 @@ def _write(
             written += step
             if not step or step[-1] in STOPS:
                 break
-            count = count * 2 if time.monotonic() - start < SHORT else max(1, count // 2)
+            count = count * 2 if time.monotonic() - start < SHORT else max(runner.chunk, count // 2)
             done += step.count(_CTA)
             progress(len(written), done / ctas)
+    except Disagreement as error:
+        agreed = [*written, *error.written]
+        own, drafted = (f"{tokens.text(token)} (id {token})" for token in (error.own, error.drafted))
+        raise CheckError(
+            f"verification failed at token {len(agreed)}: the model writes {own}, the draft has {drafted}",
+            _launch(request, agreed, words_of(trace.written_rows(request.launch, agreed))),
+            len(agreed),
+        ) from None
     except KeyboardInterrupt:
         memory = words_of(trace.written_rows(request.launch, written))
         raise LaunchInterrupted(_launch(request, written, memory, True)) from None

@@ -10,6 +10,7 @@ import numpy as np
 from qgpu.cuda.cache import cache_directory
 from qgpu.driver import bare
 from qgpu.driver.runners import Array, Runner, Say
+from qgpu.driver.verified import VerifiedRunner
 from qgpu.engines.protocol import Engine
 from qgpu.errors import QgpuError
 from qgpu.isa import tokens
@@ -22,6 +23,8 @@ LEAST_BIT = 1.0  # a stored bit is 256 or more, what a wiped row leaves is below
 
 class NetworkRunner:
     """``states``: memory name -> (layer, head, row bits, columns), as the network tells them."""
+
+    chunk = 1
 
     def __init__(self, name: str, engine: Engine, states: Mapping[str, Where]) -> None:
         self.name = name
@@ -86,6 +89,16 @@ def native(dtype: str, say: Say) -> Runner:
 
 def transformers(dtype: str, say: Say, device: str) -> Runner:
     """Stock code over the dense bare checkpoint. device: what torch runs on."""
+    return NetworkRunner("transformers", *_dense(dtype, say, device))
+
+
+def verified(dtype: str, say: Say, device: str) -> Runner:
+    """The same model, reading what the interpreter drafts."""
+    engine, states = _dense(dtype, say, device)
+    return VerifiedRunner(engine, NetworkRunner("verified", engine, states))
+
+
+def _dense(dtype: str, say: Say, device: str) -> tuple[Engine, Mapping[str, Where]]:
     try:
         from qgpu.engines.transformers import TransformersEngine
     except ImportError as error:
@@ -94,5 +107,4 @@ def transformers(dtype: str, say: Say, device: str) -> Runner:
         ) from None
     network, _ = bare.bare(say)
     say("loading the dense checkpoint")
-    engine = TransformersEngine(bare.dense_checkpoint(dtype, say), dtype, device)
-    return NetworkRunner("transformers", engine, network.states)
+    return TransformersEngine(bare.dense_checkpoint(dtype, say), dtype, device), network.states

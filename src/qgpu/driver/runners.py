@@ -21,9 +21,10 @@ Say = Callable[[str], None]
 
 
 class Runner(Protocol):
-    """``name``: the engine's."""
+    """``name``: the engine's. ``chunk``: how many tokens are written at once at least."""
 
     name: str
+    chunk: int
 
     def reset(self) -> None:
         """Back to the empty sequence."""
@@ -54,6 +55,7 @@ class InterpreterRunner:
     """The executable specification as an engine: exact and quick to start, but no weights are in it."""
 
     name = "interpreter"
+    chunk = 1
 
     def __init__(self) -> None:
         self.reset()
@@ -108,9 +110,16 @@ def _transformers(dtype: str, say: Say, device: str) -> Runner:
     return transformers(dtype, say, device)
 
 
+def _verified(dtype: str, say: Say, device: str) -> Runner:
+    from qgpu.driver.network_runner import verified
+
+    return verified(dtype, say, device)
+
+
 ENGINES: dict[str, tuple[Callable[[str, Say, str], Runner], tuple[str, ...]]] = {
     "native": (_native, ("bfloat16", "float32")),
     "transformers": (_transformers, ("bfloat16", "float32")),
+    "verified": (_verified, ("bfloat16", "float32")),
     "interpreter": (_interpreter, ()),
 }
 """Name -> (what opens it, the types of activations it can run with, its usual one first)."""
@@ -127,6 +136,6 @@ def open_runner(
     if dtype is not None and dtype not in dtypes:
         known = f"has the types {', '.join(dtypes)}" if dtypes else "works on integers and has no dtype"
         raise LaunchError(f"dtype {dtype!r}: the {engine} engine {known}")
-    if device not in (None, "cpu") and engine != "transformers":
+    if device not in (None, "cpu") and engine not in ("transformers", "verified"):
         raise LaunchError(f"device {device!r}: the {engine} engine runs on the CPU; transformers takes a device")
     return opener(dtype or (dtypes or ("",))[0], say, device or "cpu")
