@@ -328,7 +328,7 @@ def test_a_fault_leaves_trace_and_arrays(write):
     assert out.splitlines()[-1].split()[1:3] == ["FAULT", "load"]
     status, out, error = qgpu("run", path, "--block", "5", "[1, 2, 3, 4]", "zeros:8", "--json", *INTERPRETER)
     document = json.loads(out)
-    place = {"address": 80, "thread": [4, 0, 0], "cta": [0, 0, 0], "line": 2, "block": 0}
+    place = {"address": 80, "thread": [4, 0, 0], "cta": [0, 0, 0], "file": str(path), "line": 2, "block": 0}
     assert document["fault"] == {"cause": "load out of bounds", **place}
     assert document["arrays"]["out"] == [2, 3, 4, 5, 0, 0, 0, 0]
     assert (document["ended"], document["checked"]) == ("FAULT", False)

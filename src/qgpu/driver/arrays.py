@@ -217,3 +217,9 @@ def take(arrays: Iterable[DeviceArray], memory: Array) -> None:
     for array in arrays:
         part = data[array.address : array.address + array.nbytes]
         array._bytes()[:] = part if array.dtype.kind != "b" else part != 0
+
+
+def differs(array: DeviceArray, memory: Array) -> bool:
+    """Whether the machine's memory, uint32 [4096], holds something else than the host's copy."""
+    part = memory.view(np.uint8)[array.address : array.address + array.nbytes]
+    return bool((array._bytes() != part).any())

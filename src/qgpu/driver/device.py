@@ -14,10 +14,22 @@ from qgpu.driver import arguments, arrays
 from qgpu.driver.arrays import DeviceArray
 from qgpu.driver.code import Code
 from qgpu.driver.dtypes import host_array
-from qgpu.driver.kernel import Kernel, Module
+from qgpu.driver.kernel import Call, Kernel, Module
 from qgpu.driver.kernel_memory import KernelMemory, Variables
-from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch, Progress, Request, execute, resume, silent
+from qgpu.driver.launch import (
+    DEFAULT_MAX_TOKENS,
+    Launch,
+    Progress,
+    Request,
+    check_launch,
+    execute,
+    finish,
+    may,
+    resume,
+    silent,
+)
 from qgpu.driver.memory import Allocator, allocation_map
+from qgpu.driver.parallel import Finished, Job, Workers, workers_for
 from qgpu.driver.recording import activity_of
 from qgpu.driver.runners import Runner, Say, open_runner
 from qgpu.driver.stock import resolve
@@ -55,7 +67,8 @@ class Device:
         self._lock = threading.RLock()
         self._runner: Runner | None = open_runner(engine, dtype, say, device)
         self._progress, self._printed = progress, printed
-        self.engine = engine
+        self.engine, self.dtype = engine, dtype
+        self._workers: Workers | None = None
         self.allocator = Allocator()
         self._variables = Variables(self.allocator)
         self._arrays: weakref.WeakSet[DeviceArray] = weakref.WeakSet()
@@ -101,6 +114,7 @@ class Device:
             for array in self.arrays:
                 array.free()
             self._variables.free()
+            self._end_workers()
             self._runner = None
 
     def __enter__(self) -> Device:
@@ -154,30 +168,107 @@ class Device:
         """Run a compiled kernel with its arguments in order; see ``kernel.Configured``."""
         with self._lock:
             runner = self._open()
-            extra = KernelMemory()
-            if code.image is not None:
-                extra = self._variables.memory_of(code.image, cta, shared)
-            own = self.arrays
-            words = list(arguments.words(code.name, code.parameters, values, code.program.parameter_words, own))
-            for word, address in extra.words.items():
-                words[word] = address
-            live = sorted([*own, *extra.arrays], key=lambda array: array.address)
-            spans = [*((array.address, array.nbytes) for array in live), *extra.spans]
-            request = program.Launch(
-                program=code.program_for(grid, cta),
-                grid=grid,
-                cta=cta,
-                parameters=tuple(words),
-                rows=arrays.memory_rows(live),
-                allocated=allocation_map(spans),
-            )
-            places = _places(code, values, live)
-            sources = {} if code.image is None else code.image.sources
-            wanted = Request(
-                code.name, request, code.file, places, extra.printed, check, sanitize, extra.zeroed, sources,
-                extra.shared,
-            )  # fmt: skip
+            wanted, live, _ = self._wanted(Call(code, grid, cta, tuple(values), shared), check, sanitize)
             return self._taking(live, lambda: execute(runner, wanted, max_tokens, self._progress))
+
+    def launch_many(
+        self,
+        calls: Sequence[Call],
+        *,
+        workers: int | None = None,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+        check: bool = False,
+        sanitize: bool = False,
+        errors: bool = False,
+    ) -> list[Any]:
+        """Independent launches, ``kernel[grid, cta].bound(...)`` each, in several processes at a time.
+
+        Every one finds the arrays as they are now, and none sees what another writes; when all have ended, the arrays
+        hold what the one launch that wrote to each has left there. workers: processes, one a core if None. The answer
+        has a Launch for each call, in their order; where one did not end well, its error is raised when all have ended
+        (the first of several), or with ``errors`` stands in its place. A launch that met its limit cannot go on.
+        LaunchError where two launches have written to the same array, whose elements then stay as they were.
+        """
+        with self._lock:
+            self._open()
+            count = workers_for(self.engine, workers)
+            wanted = [self._wanted(call, check, sanitize) for call in calls]
+            for request, _, _ in wanted:
+                check_launch(request, self.engine)
+                may(self.engine, max_tokens, check)
+            jobs = [Job(request.launch, max_tokens) for request, _, _ in wanted]
+            outcomes = self._workers_of(min(count, max(1, len(jobs)))).run(jobs)
+            found: list[Any] = []
+            for (request, _, _), outcome in zip(wanted, outcomes, strict=True):
+                try:
+                    found.append(finish(Finished(self.engine, outcome), request, outcome.tokens))
+                except StoppedError as error:
+                    found.append(error)
+            launches = [finished for one in found if isinstance(finished := getattr(one, "launch", one), Launch)]
+            for launch in launches:
+                if launch.printed:
+                    self._printed(launch.printed)
+            self._take_apart(launches, [live for _, live, _ in wanted], [skipped for _, _, skipped in wanted])
+        failed = next((one for one in found if isinstance(one, StoppedError)), None)
+        if failed is not None and not errors:
+            raise failed
+        return found
+
+    def _workers_of(self, count: int) -> Workers:
+        if self._workers is None or self._workers.count < count:
+            self._end_workers()
+            self._workers = Workers(self.engine, self.dtype, count)
+        return self._workers
+
+    def _end_workers(self) -> None:
+        if self._workers is not None:
+            self._workers.close()
+        self._workers = None
+
+    def _take_apart(
+        self, launches: Sequence[Launch], live: Sequence[list[DeviceArray]], skipped: Sequence[DeviceArray | None]
+    ) -> None:
+        """Every array from the launch that changed it."""
+        changed: dict[DeviceArray, list[int]] = {}
+        for index, (launch, present) in enumerate(zip(launches, live, strict=True)):
+            for array in present:
+                if array is not skipped[index] and arrays.differs(array, launch.memory):
+                    changed.setdefault(array, []).append(index)
+        for array, numbers in changed.items():
+            if len(numbers) == 1:
+                arrays.take([array], launches[numbers[0]].memory)
+        clashes = {array: numbers for array, numbers in changed.items() if len(numbers) > 1}
+        if clashes:
+            listed = "; ".join(
+                f"{array.label} by calls {', '.join(map(str, numbers))}" for array, numbers in clashes.items()
+            )
+            raise LaunchError(f"launch_many: several launches have written to the same array: {listed}")
+
+    def _wanted(self, call: Call, check: bool, sanitize: bool) -> tuple[Request, list[DeviceArray], DeviceArray | None]:
+        """The launch of a call, the arrays that are then in memory, and of these the one that printf writes to."""
+        code, extra = call.code, KernelMemory()
+        if code.image is not None:
+            extra = self._variables.memory_of(code.image, call.cta, call.shared)
+        own = self.arrays
+        words = list(arguments.words(code.name, code.parameters, call.values, code.program.parameter_words, own))
+        for word, address in extra.words.items():
+            words[word] = address
+        live = sorted([*own, *extra.arrays], key=lambda array: array.address)
+        spans = [*((array.address, array.nbytes) for array in live), *extra.spans]
+        request = program.Launch(
+            program=code.program_for(call.grid, call.cta),
+            grid=call.grid,
+            cta=call.cta,
+            parameters=tuple(words),
+            rows=arrays.memory_rows(live),
+            allocated=allocation_map(spans),
+        )
+        places = _places(code, call.values, live)
+        sources = {} if code.image is None else code.image.sources
+        wanted = Request(
+            code.name, request, code.file, places, extra.printed, check, sanitize, extra.zeroed, sources, extra.shared
+        )
+        return wanted, live, extra.buffer
 
     def resume(self, launch: Launch, *, max_tokens: int = DEFAULT_MAX_TOKENS, check: bool = False) -> Launch:
         """Go on with a launch that met its limit (``LimitError.launch``), for up to ``max_tokens`` more tokens.

@@ -105,6 +105,24 @@ class Configured:
         )
 
 
+    def bound(self, *values: arguments.Argument, shared: int | None = None, **named: arguments.Argument) -> Call:
+        """This launch with its arguments, for `Device.launch_many`. LaunchError for a wrong number or wrong names."""
+        code = self.kernel.code
+        ordered = arguments.order(code.name, code.parameters, values, named)
+        return Call(code, self.grid, self.cta, tuple(ordered), self.shared if shared is None else shared)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A launch that is still to be made. ``values``: its arguments in the kernel's order."""
+
+    code: Code
+    grid: Dim3
+    cta: Dim3
+    values: tuple[arguments.Argument, ...]
+    shared: int = 0
+
+
 @dataclass(frozen=True)
 class Module:
     """A file of CUDA C or PTX on a device; or, with ``source``, CUDA C text that messages call ``path``."""

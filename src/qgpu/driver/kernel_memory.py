@@ -31,7 +31,8 @@ Reader = Callable[[Array], str]
 class KernelMemory:
     """What a launch adds. ``words``: parameter words (counted from the kernel's first) that hold addresses.
     ``arrays``: what must lie in memory. ``spans``: further bytes that may be touched, (address, size). ``zeroed``:
-    bytes of shared memory that the kernel relies on to start as 0. ``shared``: what lies there, for messages."""
+    bytes of shared memory that the kernel relies on to start as 0. ``shared``: what lies there, for messages.
+    ``buffer``: of ``arrays``, the one that printf writes to."""
 
     words: Mapping[int, int] = field(default_factory=dict)
     arrays: tuple[DeviceArray, ...] = ()
@@ -39,6 +40,7 @@ class KernelMemory:
     printed: Reader | None = None
     zeroed: tuple[tuple[int, int], ...] = ()
     shared: tuple[Place, ...] = ()
+    buffer: DeviceArray | None = None
 
 
 class Variables:
@@ -78,12 +80,14 @@ class Variables:
             words[kernel.local.word] = local.address
             arrays.append(local)
         reader: Reader | None = None
+        buffer: DeviceArray | None = None
         if kernel.printf is not None:
             buffer = self.arrays[file, kernel.printf.buffer.name]
             buffer.fill(0)
             reader = _reader(kernel, buffer.address)
         spans = ((SHARED_FIRST, shared),) if shared else ()
-        return KernelMemory(words, tuple(arrays), spans, reader, kernel.zeroed, _shared(kernel, dynamic_shared))
+        named = _shared(kernel, dynamic_shared)
+        return KernelMemory(words, tuple(arrays), spans, reader, kernel.zeroed, named, buffer)
 
     def _array(self, file: str, variable: ModuleVariable) -> DeviceArray:
         key = file, variable.name

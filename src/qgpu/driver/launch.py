@@ -16,6 +16,7 @@ import numpy as np
 
 from qgpu.driver import trace
 from qgpu.driver.faults import fault_of
+from qgpu.driver.parallel import Finished
 from qgpu.driver.recording import record
 from qgpu.driver.runners import Runner, words_of
 from qgpu.driver.sanitize import Report, sanitized
@@ -141,24 +142,30 @@ def execute(
     Raises LaunchError for a launch that cannot begin, FaultError, LimitError, CheckError or SanitizeError, each with
     the ``Launch`` as far as it went.
     """
-    _may(runner, max_tokens, request.check)
+    may(runner.name, max_tokens, request.check)
+    prompt = check_launch(request, runner.name)
+    runner.reset()
+    runner.feed(prompt)
+    return finish(runner, request, _write(runner, request, (), max_tokens, progress))
+
+
+def check_launch(request: Request, engine: str = "") -> list[int]:
+    """The prompt of a launch. LaunchError for one that the machine, or what of it is in the weights, cannot run."""
     try:
         prompt = program.prompt(request.launch)
     except ValueError as error:
         raise LaunchError(str(error)) from None
-    if runner.name != "interpreter" and (absent := subset.program_faults(request.launch.program)):
+    if engine != "interpreter" and (absent := subset.program_faults(request.launch.program)):
         absent.append("the interpreter runs the whole contract (--engine interpreter)")
         raise LaunchError("\n".join(absent))
-    runner.reset()
-    runner.feed(prompt)
-    return _finish(runner, request, prompt, _write(runner, request, (), max_tokens, progress))
+    return prompt
 
 
 def resume(
     runner: Runner, launch: Launch, max_tokens: int, check: bool, progress: Progress = silent
 ) -> Launch:
     """Let a launch that met its limit write up to ``max_tokens`` more; see ``execute``. Its tokens are all of them."""
-    _may(runner, max_tokens, check)
+    may(runner.name, max_tokens, check)
     if launch.paused is None:
         raise LaunchError(f"the launch of {launch.kernel} ended with {launch.ended}: there is nothing to go on with")
     runner.restore(launch.paused)
@@ -167,11 +174,12 @@ def resume(
         shared=launch.shared,
     )  # fmt: skip
     written = _write(runner, request, launch.tokens, max_tokens, progress)
-    return _finish(runner, request, program.prompt(launch.request), written)
+    return finish(runner, request, written)
 
 
-def _may(runner: Runner, max_tokens: int, check: bool) -> None:
-    if check and runner.name == "interpreter":
+def may(engine: str, max_tokens: int, check: bool) -> None:
+    """LaunchError for a check that would compare nothing, and a limit that is none."""
+    if check and engine == "interpreter":
         raise LaunchError(
             "a check compares an engine's tokens with the interpreter's: with the interpreter as the engine there is "
             "nothing to compare; leave out the check, or choose another engine"
@@ -180,8 +188,9 @@ def _may(runner: Runner, max_tokens: int, check: bool) -> None:
         raise LaunchError(f"a launch may write {max_tokens} tokens: allow at least 1")
 
 
-def _finish(runner: Runner, request: Request, prompt: Sequence[int], written: Sequence[int]) -> Launch:
+def finish(runner: Runner | Finished, request: Request, written: Sequence[int]) -> Launch:
     """Read the memory, check, and raise what the end calls for."""
+    prompt = program.prompt(request.launch)
     done = replace(_launch(request, written, runner.memory()), verified=runner.name == "verified")
     if request.check:
         compare(done, prompt)
