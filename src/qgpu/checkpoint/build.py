@@ -134,7 +134,7 @@ def _finish(
         fresh / "qgpu_norms.safetensors",
         [files.Stream(n, "F32", v.shape, lambda v=v: iter([v])) for n, v in norms.items()],  # type: ignore[misc]
     )
-    documents.tokenizer(made.base, fresh, made.text)
+    documents.tokenizer(made.base.folder, fresh, made.text)
     documents.write_json(fresh / documents.NOTES, documents.notes(made))
     (fresh / "README.md").write_text(documents.card(made, Path(source).name if Path(source).is_dir() else source))
     (fresh / "build.key").unlink()

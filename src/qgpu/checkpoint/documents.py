@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qgpu.checkpoint import extras
-from qgpu.checkpoint.base import NESTED, TEXT, Base
+from qgpu.checkpoint.base import NESTED, TEXT
 from qgpu.checkpoint.errors import MergeError
 from qgpu.checkpoint.surgery import Plan
 from qgpu.isa import tokens
@@ -94,21 +94,26 @@ def notes(made: Plan) -> dict[str, Any]:
 
 
 def machine_token(identifier: int) -> str:
-    """The name of a machine id in the tokenizer's vocabulary. It is no added token and no merge leads to it, so that
-    text never becomes it, whatever a user types."""
+    """The name of a machine id in the tokenizer's vocabulary.
+
+    It is a plain entry that no merge leads to, not an added special token: libraries look for added tokens in the text
+    itself, before anything else, so that whoever types such a name would give the machine an order. A plain entry is
+    named when it is decoded, and no text ever becomes it.
+    """
     return f"<|gpu:{tokens.text(identifier).replace(' ', '_')}|>"
 
 
-def tokenizer(base: Base, folder: Path, first: int) -> bool:
-    """Write the base's tokenizer with the machine's ids as entries of its vocabulary. False if the base has none.
+def tokenizer(base: Path, folder: Path, first: int) -> bool:
+    """Write the tokenizer of the base in folder ``base`` with the machine's ids, ``first`` and up, as entries of its
+    vocabulary, and copy what stands beside it. False if the base has none.
 
     A byte-level BPE reaches an entry by merges alone; these entries have none, so that encoding never gives them, while
     decoding names them.
     """
-    source = base.folder / "tokenizer.json"
+    source = base / "tokenizer.json"
     for name in COPIED:
-        if (base.folder / name).is_file():
-            shutil.copyfile(base.folder / name, folder / name)
+        if (base / name).is_file():
+            shutil.copyfile(base / name, folder / name)
     if not source.is_file():
         return False
     try:
@@ -117,6 +122,8 @@ def tokenizer(base: Base, folder: Path, first: int) -> bool:
         if model["type"] != "BPE" or model.get("ignore_merges"):
             raise MergeError(f"{source}: a byte-level BPE that keeps to its merges is needed")
         vocabulary: dict[str, int] = model["vocab"]
+        # an added token that is no entry would be numbered anew behind all entries, the machine's among them
+        vocabulary.update({token["content"]: token["id"] for token in data.get("added_tokens", [])})
         for identifier in range(tokens.USED_IDS):
             vocabulary[machine_token(identifier)] = first + identifier
     except (ValueError, KeyError, TypeError) as error:
