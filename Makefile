@@ -1,5 +1,6 @@
 # make demo    run-time packages only (no torch), then two first kernels  make test       everything quick, in parallel
 # make lint    ruff and mypy                                              make test-full  the slow marks as well
+# make build   a base with the GPU in front, into build/model: make build BASE=Qwen/Qwen3.5-2B MODEL=build/model
 # make bench   what measures; prints tables                                 make docs      the pages, into build/site
 #
 # Everything lives in .venv. Stamps make a second call quick. Where pip should look elsewhere (a mirror, or the
@@ -14,7 +15,7 @@ WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 export PYTHONUNBUFFERED = 1
 
-.PHONY: demo test test-full lint bench docs clean
+.PHONY: demo test test-full test-engines build lint bench docs clean
 .DEFAULT_GOAL := test
 
 $(VENV)/python.stamp:
@@ -52,6 +53,12 @@ lint: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+BASE ?= Qwen/Qwen3.5-2B
+MODEL ?= build/model
+
+build: $(VENV)/dev.stamp
+	$(BIN)/qgpu build $(MODEL) --base $(BASE)
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/mkdocs build --strict --quiet

@@ -298,13 +298,17 @@ def build(
 def verify(
     folder: Annotated[Path, typer.Argument(help="A merged model.")],
     base: Annotated[str, typer.Option(help="The base that it was made from.")] = "Qwen/Qwen3.5-2B",
+    revision: Annotated[str | None, typer.Option(help="Revision of the repository.")] = None,
     weights: Annotated[bool, typer.Option("--weights", help="Compare weights only; run no model.")] = False,
+    dtype: Annotated[Dtype | None, typer.Option(help="Run in this type only; both, if not named.")] = None,
+    launches: Annotated[int, typer.Option(min=0, max=10, help="Kernels to launch between texts.")] = 2,
+    plot: Annotated[Path | None, typer.Option(help="Draw the divergence at every position to this SVG.")] = None,
     json: Json = False,
 ) -> None:
-    """Say whether a merged model still is its base: weights, hidden dims and distributions on text."""
+    """Say whether a merged model still is its base, and computes: weights, hidden dims, distributions, launches."""
     from qgpu import cli_checkpoint
 
-    cli_checkpoint.verify(folder, base, weights, json)
+    cli_checkpoint.verify(folder, base, revision, weights, dtype and dtype.value, launches, plot, json)
 
 
 @app.command()

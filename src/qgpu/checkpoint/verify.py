@@ -42,6 +42,8 @@ class Fidelity:
     noise_top1: float
     machine: float
     embedded: bool
+    kls: tuple[float, ...]  # of each position
+    noise_kls: tuple[float, ...]
 
 
 def recovered(folder: Path, source: Path) -> list[str]:
@@ -137,8 +139,8 @@ def fidelity(
         model = Qwen3_5ForCausalLM.from_pretrained(str(source), dtype=kind, local_files_only=True).eval()
         alone = [_log(model(row[None]).logits[0]) for row in rows]
         length = min(len(row) for row in rows)
-        several = _log(model(torch.stack([row[:length] for row in rows])).logits)
-        noise = [_compare(alone[i][:length], several[i]) for i in range(len(rows))]
+        together = _log(model(torch.stack([row[:length] for row in rows])).logits)
+        noise = [_compare(alone[i][:length], together[i]) for i in range(len(rows))]
         del model
         say(f"running the merged model in {dtype}")
         model = Qwen3_5ForCausalLM.from_pretrained(str(folder), dtype=kind, local_files_only=True).eval()
@@ -154,11 +156,10 @@ def fidelity(
             found.append(_compare(before, logits[:, : notes["base_vocabulary"]]))
     positions = sum(len(row) for row in rows)
     weights = [len(row) / positions for row in rows]
-    kl = sum(w * one[0] for w, one in zip(weights, found, strict=True))
     top = sum(w * one[1] for w, one in zip(weights, found, strict=True))
-    count = len(noise)
-    return Fidelity(dtype, positions, kl, sum(n[0] for n in noise) / count, top, sum(n[1] for n in noise) / count,
-                    machine, embedded)  # fmt: skip
+    kls, noise_kls = (tuple(kl for one in several for kl in one[0]) for several in (found, noise))
+    return Fidelity(dtype, positions, float(np.mean(kls)), float(np.mean(noise_kls)), top,
+                    sum(n[1] for n in noise) / len(noise), machine, embedded, kls, noise_kls)  # fmt: skip
 
 
 def _log(logits: Any) -> Any:
@@ -167,9 +168,10 @@ def _log(logits: Any) -> Any:
     return torch.log_softmax(logits.double(), -1)
 
 
-def _compare(first: Any, second: Any) -> tuple[float, float]:
-    kl = float((first.exp() * (first - second)).sum(-1).mean())
-    return kl, float((first.argmax(-1) == second.argmax(-1)).double().mean())
+def _compare(first: Any, second: Any) -> tuple[list[float], float]:
+    """KL by position; share of positions whose first choice agrees."""
+    kls = (first.exp() * (first - second)).sum(-1).clamp(min=0).tolist()
+    return kls, float((first.argmax(-1) == second.argmax(-1)).double().mean())
 
 
 def _exact_norms(model: Any, folder: Path, dtype: str) -> None:
@@ -194,5 +196,3 @@ def _ids(source: Path, texts: Sequence[str], vocabulary: int) -> list[Any]:
         return [torch.tensor(tokenizer.encode(text).ids) for text in texts]
     rng = np.random.default_rng(0)
     return [torch.from_numpy(rng.integers(0, vocabulary, 48).astype(np.int64)) for _ in texts]
-
-
