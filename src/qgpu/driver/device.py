@@ -31,7 +31,7 @@ from qgpu.driver.launch import (
 from qgpu.driver.memory import Allocator, allocation_map
 from qgpu.driver.parallel import Finished, Job, Workers, workers_for
 from qgpu.driver.recording import activity_of
-from qgpu.driver.runners import Runner, Say, open_runner
+from qgpu.driver.runners import Runner, Say, Server, open_runner
 from qgpu.driver.stock import resolve
 from qgpu.driver.trace import Place
 from qgpu.errors import LaunchError, LaunchInterrupted, StoppedError
@@ -48,7 +48,9 @@ class Device:
     of the activations, "float32" or "bfloat16"; None for the engine's usual one. say: is told what takes time;
     progress: how many tokens of a launch have been written and which share of its CTAs is done. printed: takes what
     kernels write with printf, once their launch has ended. device: what torch runs on, for the dense engines: "cpu"
-    (the usual one), "cuda", "mps".
+    (the usual one), "cuda", "mps". url: of an OpenAI-compatible server, for the engine "openai"; model: as it is called
+    there (None: the first one listed); first_id: where the machine's ids begin in it (None: where they do behind every
+    Qwen3.5; 0 in a bare model); key: for servers that want one.
 
     A device may be used by several threads: its launches run one after the other, each with all its reading and
     writing of arrays, in the order in which they come; what threads do to one array between launches is for them to
@@ -63,9 +65,14 @@ class Device:
         progress: Progress = silent,
         printed: Say = lambda text: print(text, end=""),
         device: str | None = None,
+        url: str | None = None,
+        model: str | None = None,
+        first_id: int | None = None,
+        key: str | None = None,
     ) -> None:
         self._lock = threading.RLock()
-        self._runner: Runner | None = open_runner(engine, dtype, say, device)
+        server = None if url is None else Server(url, model, Server.first_id if first_id is None else first_id, key)
+        self._runner: Runner | None = open_runner(engine, dtype, say, device, server)
         self._progress, self._printed = progress, printed
         self.engine, self.dtype = engine, dtype
         self._workers: Workers | None = None

@@ -7,6 +7,7 @@ engine's, and so the model's, part.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -125,11 +126,32 @@ ENGINES: dict[str, tuple[Callable[[str, Say, str], Runner], tuple[str, ...]]] = 
 """Name -> (what opens it, the types of activations it can run with, its usual one first)."""
 
 
+@dataclass(frozen=True)
+class Server:
+    """Where an OpenAI-compatible server is: ``url`` up to and with ``/v1``; ``model``: its name there, None for the
+    first that the server lists; ``first_id``: the id of the machine's DATA 0 in that model: the rows of the base's
+    embedding (248320 in every Qwen3.5), 0 in a bare model."""
+
+    url: str
+    model: str | None = None
+    first_id: int = 248320
+    key: str | None = None
+
+
 def open_runner(
-    engine: str, dtype: str | None, say: Say = lambda text: None, device: str | None = None
-) -> Runner:
-    """The runner of that name. device: what torch runs on, for the transformers engine. LaunchError for a name, dtype
-    or device there is not."""
+    engine: str, dtype: str | None, say: Say = lambda text: None, device: str | None = None,
+    server: Server | None = None,
+) -> Runner:  # fmt: skip
+    """The runner of that name. device: what torch runs on, for the transformers engine. server: for the openai engine.
+    LaunchError for a name, dtype or device there is not, QgpuError for a server that does not answer."""
+    if (engine == "openai") != (server is not None):
+        raise LaunchError("the openai engine, and no other, needs the url of a server: url=\"http://host:8000/v1\"")
+    if server is not None and (dtype or device):
+        raise LaunchError("dtype and device of the openai engine are the server's: start it with others")
+    if server is not None:
+        from qgpu.driver.openai_runner import OpenAIRunner
+
+        return OpenAIRunner(server)
     if engine not in ENGINES:
         raise LaunchError(f"there is no engine {engine!r}; there are: {', '.join(ENGINES)}")
     opener, dtypes = ENGINES[engine]
