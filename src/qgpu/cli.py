@@ -83,7 +83,9 @@ File = Annotated[Path, typer.Argument(help="A .cu, .ptx or .qgpu file, or a stoc
 
 @app.command(context_settings=NUMBERS)
 def eval(
-    expression: Annotated[str, typer.Argument(help='Integers, vectors and matrices with + - * @: "[1, 2] @ [3, 4]".')],
+    expression: Annotated[
+        str, typer.Argument(help='Integers, vectors, matrices, operators and functions: "sum([1, 2] ** 2)".')
+    ],
     engine: Engine = EngineName.native,
     dtype: Type = None,
     device: Place = None,

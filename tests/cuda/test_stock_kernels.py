@@ -42,6 +42,16 @@ def divergent(values, even):
     return [3 * exact(values)[i - 1] + exact(values)[i] if i % 2 else even(int(values[i])) for i in range(len(values))]
 
 
+EDGES = np.array([-(2**31), -(2**31), 2**31 - 1, -7, 7, -7, 7, 0, 6, -6, 1], np.int32)
+DIVISORS = np.array([-1, 3, -(2**31), 2, -2, -2, 2, 5, 3, 3, 2**31 - 1], np.int32)
+EXPONENTS = np.array([0, 1, 2, 3, 5, 31, 32, 33, 100, 2**31 - 1, 7], np.int32)
+TIES = np.array([5, -3, 9, 5, 9, -3, 2**31 - 1, -(2**31), 0, 0, 5], np.int32)
+
+
+def python(function, *vectors):
+    return wrapped([function(*map(int, items)) for items in zip(*vectors, strict=True)])
+
+
 OUT = np.zeros(11, np.int32)
 ONE = np.zeros(1, np.int32)
 # name, arguments, grid, block, position of the result among the arrays, expected (int32)
@@ -62,7 +72,23 @@ CASES = [
     ("collatz", (STARTS, OUT, 11), (2,), (8,), 1, wrapped([collatz(int(x)) for x in STARTS])),
     ("atomic_sum", (A, ONE, 11), (3,), (2,), 1, wrapped([sum(exact(A))])),
     ("shared_sum", (A, ONE, 11), (3,), (2,), 1, wrapped([sum(exact(A))])),
-]
+    ("vector_floordiv", (EDGES, DIVISORS, OUT, 11), (3,), (4,), 2, python(lambda a, b: a // b, EDGES, DIVISORS)),
+    ("vector_mod", (EDGES, DIVISORS, OUT, 11), (3,), (4,), 2, python(lambda a, b: a % b, EDGES, DIVISORS)),
+    ("vector_pow", (EDGES, EXPONENTS, OUT, 11), (3,), (4,), 2,
+     python(lambda a, b: pow(a, b, 2**32), EDGES, EXPONENTS)),
+    ("vector_gcd", (EDGES, TIES, OUT, 11), (3,), (4,), 2, python(math.gcd, EDGES, TIES)),
+    ("vector_max", (EDGES, TIES, OUT, 11), (3,), (4,), 2, python(max, EDGES, TIES)),
+    ("vector_min", (EDGES, TIES, OUT, 11), (3,), (4,), 2, python(min, EDGES, TIES)),
+    ("vector_abs", (EDGES, OUT, 11), (3,), (4,), 1, python(abs, EDGES)),
+    ("vector_compare", (EDGES, TIES, OUT, 11, 5), (3,), (4,), 2, python(lambda a, b: int(a != b), EDGES, TIES)),
+    ("reduce_sum", (A, ONE, 11), (3,), (4,), 1, wrapped([sum(exact(A))])),
+    ("reduce_max", (A, A[:1], 11), (3,), (4,), 1, np.array([max(A)])),
+    ("reduce_min", (A, A[:1], 11), (3,), (4,), 1, np.array([min(A)])),
+    ("first_index", (TIES, 9, np.array([2**31 - 1], np.int32), 11, 100), (3,), (4,), 1, np.array([102])),
+    ("cumsum", (A, OUT, 11, 77), (1,), (11,), 1, wrapped([77 + sum(exact(A)[: i + 1]) for i in range(11)])),
+    ("sort", (TIES, 11), (1,), (8,), 0, np.array(sorted(TIES), np.int32)),
+    ("transpose", (M, np.zeros((5, 3), np.int32), 3, 5), (2, 2), (3, 2), 1, M.T),
+]  # fmt: skip
 
 
 FILES = sorted([*KERNELS.glob("*.cu"), *OTHERS.glob("*.cu"), *NVRTC.glob("*.ptx")])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qgpu.driver.expression import Binary, Negative, Number, Rows, parse
+from qgpu.driver.expression import Applied, Binary, Negative, Number, Rows, parse
 from qgpu.errors import EvalError
 
 
@@ -26,9 +26,12 @@ def plain(node):
             return negative(plain(operand))
         case Binary(operator=operator, left=left, right=right):
             return (plain(left), operator, plain(right))
+        case Applied(name=name, arguments=arguments):
+            return [name, *map(plain, arguments)]
 
 
-SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.MatMult: "@"}
+SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.MatMult: "@", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+         ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}  # fmt: skip
 
 
 def pythons(node):
@@ -44,15 +47,24 @@ def pythons(node):
             return negative(pythons(operand))
         case ast.BinOp(left=left, op=operator, right=right):
             return (pythons(left), SIGNS[type(operator)], pythons(right))
+        case ast.Compare(left=left, ops=[operator], comparators=[right]):
+            return (pythons(left), SIGNS[type(operator)], pythons(right))
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return [name, *map(pythons, arguments)]
 
 
 LEAVES = st.integers(0, 2**31 - 1).map(str)
 
 
 def deeper(children):
-    pairs = st.tuples(children, st.sampled_from(["+", "-", "*", "@", " - ", " @"]), children).map("".join)
+    between = st.sampled_from(["+", "-", "*", "@", " - ", " @", "//", "%", " ** ", "**"])
+    pairs = st.tuples(children, between, children).map("".join)
     lists = st.lists(children, min_size=1, max_size=3).map(lambda items: f"[{', '.join(items)}]")
-    return st.one_of(pairs, lists, children.map("({})".format), children.map("-{}".format), children.map("+ {}".format))
+    signs = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
+    compared = st.tuples(children, signs, children).map("(({0[0]}){0[1]}({0[2]}))".format)
+    applied = st.lists(children, min_size=1, max_size=3).map(lambda items: f"max({', '.join(items)})")
+    signed = (children.map(f"{sign}{{}}".format) for sign in ("-", "+ "))
+    return st.one_of(pairs, lists, compared, applied, children.map("({})".format), *signed)
 
 
 @given(st.recursive(LEAVES, deeper, max_leaves=12))
@@ -88,9 +100,13 @@ def test_the_lowest_integer_can_be_written():
         ("[1,]", "   ^", "']' is not expected here"),
         ("1.5 + 2", "^^^", "floating point is not there yet"),
         ("1 + 2x", "    ^^", "this is not an integer"),
-        ("6 / 2", "  ^", "'/' is no part of an expression"),
-        ("abs(1)", "^", "'a' is no part of an expression"),
-        ("2 ** 3", "   ^", "'*' is not expected here"),
+        ("6 / 2", "  ^", "'/' is no part of an expression: use // for the quotient rounded down"),
+        ("6 = 2", "  ^", "'=' is no part of an expression: use == to compare"),
+        ("abs 1", "^^^", "'abs' is a function: give it arguments, abs(...)"),
+        ("1 + abs()", "    ^^^^^", "a function has at least one argument"),
+        ("max(1, 2", "   ^", "this '(' is never closed"),
+        ("1 < 2 < 3", "      ^", "comparisons do not chain"),
+        ("2 ** * 3", "     ^", "'*' is not expected here"),
         ("1 +\n2 3", "  ^", "'3' is not expected here"),
     ],
 )
@@ -109,7 +125,9 @@ def test_nothing_is_no_expression(text):
         parse(text)
 
 
-@pytest.mark.parametrize("text", ["[" * 5000, "(" * 5000 + "1" + ")" * 5000, "-" * 5000 + "1"])
+@pytest.mark.parametrize(
+    "text", ["[" * 5000, "(" * 5000 + "1" + ")" * 5000, "-" * 5000 + "1", "1**" * 5000 + "1", "abs(" * 5000 + "1"]
+)
 def test_depth_is_bounded(text):
     with pytest.raises(EvalError, match="more than 100"):
         parse(text)

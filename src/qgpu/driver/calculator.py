@@ -1,43 +1,88 @@
-"""Evaluates an expression: every operation is a launch of a stock kernel, over several launches where one is too big.
+"""Evaluates an expression: every operation is one or more launches of a stock kernel (see ``operations``).
 
-The host lays out operands and results and nothing else. It also works out each operation exactly, to say when a result
-was wrapped to 32 bits and to notice a result that is plainly wrong.
+The host also works out each operation exactly, to say when a result was wrapped to 32 bits and to notice a result that
+is plainly wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 import numpy as np
 
 from qgpu.driver import expression
-from qgpu.driver.arrays import DeviceArray
 from qgpu.driver.device import Device
-from qgpu.driver.expression import Binary, Negative, Node, Number, Rows
-from qgpu.driver.kernel import Kernel
+from qgpu.driver.expression import COMPARISONS, Applied, Binary, Negative, Node, Number, Rows, Span
 from qgpu.driver.launch import DEFAULT_MAX_TOKENS, Launch
-from qgpu.driver.memory import ALIGNMENT, footprint
+from qgpu.driver.operations import Array, Operations
 from qgpu.errors import CheckError
-from qgpu.isa import tokens
 
-Array = np.ndarray[Any, Any]
-
-WORD = 4
 KINDS = ("a number", "a vector", "a matrix")
-VERBS = {"+": "add", "-": "subtract", "*": "multiply", "@": "multiply"}
+NUMBER, VECTOR, MATRIX = range(3)
+VERBS = {"+": "add", "-": "subtract", "*": "multiply", "@": "multiply", "//": "divide", "%": "divide", "**": "raise"}
 EXACT: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
     "@": lambda a, b: a @ b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+    "**": np.frompyfunc(lambda a, b: _power(a, b), 2, 1),
+    "==": lambda a, b: (a == b).astype(int),
+    "!=": lambda a, b: (a != b).astype(int),
+    "<": lambda a, b: (a < b).astype(int),
+    "<=": lambda a, b: (a <= b).astype(int),
+    ">": lambda a, b: (a > b).astype(int),
+    ">=": lambda a, b: (a >= b).astype(int),
+    "gcd": np.frompyfunc(gcd, 2, 1),
+    "max": np.maximum,
+    "min": np.minimum,
 }
-# operator -> kernels for (vector, vector), (vector, number), (number, vector); None: the number is laid out as a vector
-ELEMENTWISE: dict[str, tuple[str, str | None, str | None]] = {
-    "+": ("vector_add", "scalar_add", "scalar_add"),
-    "-": ("vector_sub", None, "scalar_sub"),
-    "*": ("vector_mul", "scalar_mul", "scalar_mul"),
+BIGGEST = 1 << 64
+"""Powers are not worked out beyond it: they wrap in any case."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """``apply``: by the machine; ``exact``: by Python, of integers of any size. ``kinds``: what its one argument may
+    be. ``pairs``: the operation that two and more arguments are combined by, "" if it takes one only."""
+
+    apply: Callable[[Operations, Array], Array] | None
+    exact: Callable[[Any], Any] | None
+    kinds: tuple[int, ...] = (NUMBER, VECTOR, MATRIX)
+    pairs: str = ""
+
+
+def _first(a: Array) -> int:
+    return int(a.reshape(-1)[0])
+
+
+def _most(do: Operations, a: Array) -> Array:
+    return do.reduced("reduce_max", a, _first(a))
+
+
+def _least(do: Operations, a: Array) -> Array:
+    return do.reduced("reduce_min", a, _first(a))
+
+
+MANY = (VECTOR, MATRIX)
+FUNCTIONS: dict[str, Function] = {
+    "sum": Function(lambda do, a: do.reduced("reduce_sum", a, 0), lambda a: sum(a.reshape(-1)), MANY),
+    "max": Function(_most, lambda a: max(a.reshape(-1)), MANY, "max"),
+    "min": Function(_least, lambda a: min(a.reshape(-1)), MANY, "min"),
+    "argmax": Function(lambda do, a: do.index_of(a, int(_most(do, a))), lambda a: int(np.argmax(a)), MANY),
+    "argmin": Function(lambda do, a: do.index_of(a, int(_least(do, a))), lambda a: int(np.argmin(a)), MANY),
+    "sort": Function(lambda do, a: do.sorted(a), lambda a: np.array(sorted(a), object), (VECTOR,)),
+    "cumsum": Function(lambda do, a: do.cumsum(a), lambda a: np.cumsum(a, dtype=object), (VECTOR,)),
+    "transpose": Function(lambda do, a: do.transposed(a), lambda a: a.T, (MATRIX,)),
+    "abs": Function(lambda do, a: do.magnitude(a), abs),
+    "gcd": Function(lambda do, a: do.gcd_of(a), lambda a: gcd(*a.reshape(-1)), MANY, "gcd"),
+    "dot": Function(None, None, pairs="@"),
+    "matmul": Function(None, None, pairs="@"),
+    "pow": Function(None, None, pairs="**"),
 }
 
 
@@ -48,9 +93,14 @@ class Calculator:
     device: Device
     max_tokens: int = DEFAULT_MAX_TOKENS
     check: bool = False
-    launches: list[Launch] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    _kernels: dict[str, Kernel] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._do = Operations(self.device, self.max_tokens, self.check)
+        self.notes: list[str] = []
+
+    @property
+    def launches(self) -> list[Launch]:
+        return self._do.launches
 
     def evaluate(self, text: str) -> Array:
         """The value of an expression, int32 of 0, 1 or 2 dims. EvalError with a caret where it has none."""
@@ -64,6 +114,8 @@ class Calculator:
                 return self._rows(text, node, [self._value(text, item) for item in items])
             case Negative(operand=operand):
                 return self._noted(text, node.span, "-", np.array(0, np.int32), self._value(text, operand))
+            case Applied():
+                return self._applied(text, node)
         spine: list[Binary] = []  # long sums lean to the left: no recursion there
         while isinstance(node, Binary):
             spine.append(node)
@@ -71,11 +123,14 @@ class Calculator:
         value = self._value(text, node)
         for step in reversed(spine):
             right = self._value(text, step.right)
-            problem = misfit(step.operator, value, right)
-            if problem:
-                raise expression.fail(text, (step.at, step.at + 1), problem)
-            value = self._noted(text, step.span, step.operator, value, right)
+            at = (step.at, step.at + len(step.operator))
+            value = self._combined(text, at, step.span, step.operator, value, right)
         return value
+
+    def _combined(self, text: str, at: Span, span: Span, operator: str, a: Array, b: Array) -> Array:
+        if problem := misfit(operator, a, b):
+            raise expression.fail(text, at, problem)
+        return self._noted(text, span, operator, a, b)
 
     def _rows(self, text: str, node: Rows, items: list[Array]) -> Array:
         for item, part in zip(node.items, items, strict=True):
@@ -86,125 +141,55 @@ class Calculator:
                 raise expression.fail(text, item.span, f"this is {shape_text(part)}, the first row is {first}")
         return np.stack(items)
 
-    def _noted(self, text: str, span: expression.Span, operator: str, a: Array, b: Array) -> Array:
-        """One operation; says so if it wrapped. CheckError if the machine's result is not even right when wrapped."""
-        result = self._operation(operator, a, b)
-        exact = np.asarray(EXACT[operator](a.astype(object), b.astype(object)), object)
+    def _applied(self, text: str, node: Applied) -> Array:
+        function = FUNCTIONS.get(node.name)
+        if function is None:
+            raise expression.fail(text, node.at, f"there is no function {node.name}; there are: {', '.join(FUNCTIONS)}")
+        values = [self._value(text, part) for part in node.arguments]
+        if len(values) == 1:
+            if function.apply is None or function.exact is None:
+                raise expression.fail(text, node.at, f"{node.name} takes two arguments, one is given")
+            if values[0].ndim not in function.kinds:
+                wanted = " or ".join(KINDS[kind] for kind in function.kinds)
+                raise expression.fail(
+                    text, node.arguments[0].span, f"{node.name} takes {wanted}, not {shape_text(values[0])}"
+                )
+            result = function.apply(self._do, values[0])
+            return self._compared(text, node.span, result, function.exact(values[0].astype(object)))
+        most = 2 if function.apply is None else len(values)
+        if not function.pairs or len(values) > most:
+            count = "one argument" if not function.pairs else "two arguments"
+            raise expression.fail(text, node.at, f"{node.name} takes {count}, {len(values)} are given")
+        value = values[0]
+        for right in values[1:]:
+            value = self._combined(text, node.at, node.span, function.pairs, value, right)
+        return value
+
+    def _noted(self, text: str, span: Span, operator: str, a: Array, b: Array) -> Array:
+        """One operation of two operands."""
+        result = self._do.binary(operator, a, b)
+        return self._compared(text, span, result, EXACT[operator](a.astype(object), b.astype(object)))
+
+    def _compared(self, text: str, span: Span, result: Array, exact: Any) -> Array:
+        """The machine's result; says so if it wrapped. CheckError if it is not even right when wrapped."""
+        exact = np.asarray(exact, object)
         where = text[slice(*span)]
-        wrong = (exact - result.astype(object)) % 2**32 != 0
-        if np.any(wrong):
+        if exact.shape != result.shape or np.any((exact - result.astype(object)) % 2**32 != 0):
             raise CheckError(f"{where}: the machine says {show(result)}, which is wrong; run it again with a check")
         over = [int(value) for value in exact.reshape(-1) if not -(2**31) <= value < 2**31]
         if over:
             more = f" and {len(over) - 1} more" if len(over) > 1 else ""
-            self.notes.append(f"{where} wrapped to 32 bits: {over[0]}{more} does not fit")
+            told = "an integer of more than 64 bits" if abs(over[0]) >= BIGGEST else str(over[0])
+            self.notes.append(f"{where} wrapped to 32 bits: {told}{more} does not fit")
         return result
 
-    # -- operations
 
-    def _operation(self, operator: str, a: Array, b: Array) -> Array:
-        if operator == "@":
-            return self._product(a, b)
-        both, right, left = ELEMENTWISE[operator]
-        shape = np.broadcast_shapes(a.shape, b.shape)
-        if a.ndim and not b.ndim and right:
-            return self._map(lambda x, out, n: (right, (x, int(b), out, n)), [a]).reshape(shape)
-        if b.ndim and not a.ndim and left:
-            swapped = left == right  # the kernel takes the vector first where the order does not matter
-            return self._map(
-                lambda x, out, n: (left, (x, int(a), out, n) if swapped else (int(a), x, out, n)), [b]
-            ).reshape(shape)
-        operands = [np.broadcast_to(part, shape) for part in (a, b)]
-        return self._map(lambda x, y, out, n: (both, (x, y, out, n)), operands).reshape(shape)
-
-    def _map(self, call: Callable[..., tuple[str, tuple[Any, ...]]], operands: list[Array]) -> Array:
-        """An elementwise kernel over as many elements at a time as memory holds."""
-        flat = [np.ascontiguousarray(operand).reshape(-1) for operand in operands]
-        count = len(flat[0])
-        most = self._largest(len(flat) + 1)
-        result = np.empty(count, np.int32)
-        for start in range(0, count, most):
-            parts = [part[start : start + most] for part in flat]
-            n = len(parts[0])
-            arrays = [self.device.array(part) for part in parts]
-            out = self.device.zeros(n)
-            name, arguments = call(*arrays, out, n)
-            self._launch(name, *_cover(n), arguments)
-            result[start : start + n] = out.numpy()
-            _free(*arrays, out)
-        return result
-
-    def _product(self, a: Array, b: Array) -> Array:
-        """``a @ b`` as numpy defines it, for vectors and matrices."""
-        if a.ndim == b.ndim == 1:
-            return self._dot(a, b)
-        m, n = (1 if a.ndim == 1 else len(a)), (1 if b.ndim == 1 else b.shape[1])
-        left, right = a.reshape(m, -1), b.reshape(-1, n)
-        rows, columns, depth = self._tile(m, n, left.shape[1])
-        result = np.zeros((m, n), np.int32)
-        for i in range(0, m, rows):
-            for j in range(0, n, columns):
-                for start in range(0, left.shape[1], depth):
-                    inner = slice(start, start + depth)
-                    part = self._block(left[i : i + rows, inner], right[inner, j : j + columns])
-                    tile = result[i : i + rows, j : j + columns]
-                    tile[:] = part if start == 0 else self._operation("+", tile, part)
-        return result.reshape(a.shape[:-1] + b.shape[1:])
-
-    def _tile(self, m: int, n: int, k: int) -> tuple[int, int, int]:
-        """The largest sides, halved from the whole product's, whose three tiles fit in memory."""
-        room = self.device.allocator.room()
-        while sum(footprint(WORD * size) for size in (m * k, k * n, m * n)) > room and (m, n, k) != (1, 1, 1):
-            sides = [m, n, k]
-            largest = sides.index(max(sides))
-            sides[largest] = -(-sides[largest] // 2)
-            m, n, k = sides
-        return m, n, k
-
-    def _block(self, left: Array, right: Array) -> Array:
-        (m, k), n = left.shape, right.shape[1]
-        a, b, c = self.device.array(left), self.device.array(right), self.device.zeros((m, n))
-        if n == 1:
-            self._launch("matvec", *_cover(m), (a, b, c, m, k))
-        else:
-            width, height = min(n, 16), min(m, tokens.THREADS_PER_CTA // 16)
-            grid = (-(-n // width), -(-m // height), 1)
-            self._launch("matmul", grid, (width, height, 1), (a, b, c, m, n, k))
-        result = c.numpy()
-        _free(a, b, c)
-        return result
-
-    def _dot(self, a: Array, b: Array) -> Array:
-        out = self.device.zeros(1)
-        most = self._largest(2)
-        for start in range(0, len(a), most):
-            parts = [self.device.array(part[start : start + most]) for part in (a, b)]
-            n = parts[0].size
-            self._launch("dot", *_cover(n), (*parts, out, n))
-            _free(*parts)
-        result = out.numpy().reshape(())
-        _free(out)
-        return result
-
-    def _launch(self, name: str, grid: Any, cta: Any, arguments: tuple[Any, ...]) -> None:
-        if name not in self._kernels:
-            self._kernels[name] = self.device.kernel(name)
-        self.launches.append(self._kernels[name][grid, cta](*arguments, max_tokens=self.max_tokens, check=self.check))
-
-    def _largest(self, arrays: int) -> int:
-        """How many elements each of so many arrays of one size can have."""
-        return max(1, (self.device.allocator.room() // arrays - footprint(0)) // ALIGNMENT * ALIGNMENT // WORD)
-
-
-def _cover(count: int) -> tuple[int, int]:
-    """Grid and CTA size, one thread an element."""
-    cta = min(count, tokens.THREADS_PER_CTA)
-    return -(-count // cta), cta
-
-
-def _free(*arrays: DeviceArray) -> None:
-    for array in arrays:
-        array.free()
+def _power(base: int, exponent: int) -> int:
+    """base ** exponent, or where that is out of all proportion something as large with the same low 32 bits."""
+    if abs(base) < 2 or exponent * abs(base).bit_length() <= 4096:
+        return int(base**exponent)
+    low = pow(base, exponent, 1 << 32)
+    return (BIGGEST << 32) + low
 
 
 def misfit(operator: str, a: Array, b: Array) -> str:
@@ -216,9 +201,15 @@ def misfit(operator: str, a: Array, b: Array) -> str:
             inner = f"{a.shape[-1]} columns" if a.ndim == 2 else f"{a.shape[0]} elements"
             outer = f"{b.shape[0]} rows" if b.ndim == 2 else f"{b.shape[0]} elements"
             return f"cannot multiply {shape_text(a)} and {shape_text(b)}: {inner} on the left, {outer} on the right"
-    elif a.ndim and b.ndim and a.shape != b.shape:
+        return ""
+    if a.ndim and b.ndim and a.shape != b.shape:
+        verb = VERBS.get(operator, "compare" if operator in COMPARISONS else "combine")
         hint = "; @ is the matrix product" if operator == "*" else ""
-        return f"cannot {VERBS[operator]} {shape_text(a)} and {shape_text(b)}: their shapes differ{hint}"
+        return f"cannot {verb} {shape_text(a)} and {shape_text(b)}: their shapes differ{hint}"
+    if operator in ("//", "%") and not np.all(b):
+        return "division by zero"
+    if operator == "**" and np.any(b < 0):
+        return "the exponent is negative: powers of integers have exponents of at least 0"
     return ""
 
 

@@ -1,10 +1,13 @@
 """Expressions over integers, vectors and matrices: text to a tree, by recursive descent.
 
+    compare := sum (("==" | "!=" | "<" | "<=" | ">" | ">=") sum)?
     sum     := product (("+" | "-") product)*
-    product := factor (("*" | "@") factor)*
-    factor  := "-" factor | "+" factor | INTEGER | "(" sum ")" | "[" sum ("," sum)* "]"
+    product := factor (("*" | "//" | "%" | "@") factor)*
+    factor  := "-" factor | "+" factor | power
+    power   := atom ("**" factor)?
+    atom    := INTEGER | "(" compare ")" | "[" compare ("," compare)* "]" | NAME "(" compare ("," compare)* ")"
 
-Every node keeps where it stands in the text, so that errors can point at it.
+These are Python's own precedences. Every node keeps where it stands in the text, so that errors can point at it.
 """
 
 from __future__ import annotations
@@ -16,7 +19,12 @@ from qgpu.errors import EvalError
 
 LOWEST, HIGHEST = -(2**31), 2**31 - 1
 DEEPEST = 100
-_TOKEN = re.compile(r"\s*(?:(?P<number>\d[\w.]*)|(?P<symbol>[-+*@()\[\],])|(?P<other>\S))")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>\d[\w.]*)|(?P<name>[^\W\d]\w*)|(?P<symbol>\*\*|//|[=!<>]=|[-+*%@<>()\[\],])|(?P<other>\S))"
+)
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+OPERATORS = "+ - * // % ** @ == != < <= > >="
+INSTEAD = {"/": "use // for the quotient rounded down", "=": "use == to compare", "^": "use ** for powers"}
 
 Span = tuple[int, int]
 
@@ -43,7 +51,7 @@ class Negative:
 
 @dataclass(frozen=True)
 class Binary:
-    """``operator`` is one of + - * @; ``at`` is where it stands."""
+    """``operator`` is one of OPERATORS; ``at`` is where it stands."""
 
     operator: str
     left: Node
@@ -52,7 +60,17 @@ class Binary:
     span: Span
 
 
-Node = Number | Rows | Negative | Binary
+@dataclass(frozen=True)
+class Applied:
+    """``name(a, b, ...)``; ``at`` is where the name stands."""
+
+    name: str
+    arguments: tuple[Node, ...]
+    at: Span
+    span: Span
+
+
+Node = Number | Rows | Negative | Binary | Applied
 
 
 def fail(text: str, span: Span, message: str) -> EvalError:
@@ -75,10 +93,12 @@ def parse(text: str) -> Node:
     if not text.strip():
         raise EvalError('the expression is empty: try "[1, 2, 3] @ [4, 5, 6]"')
     parser = _Parser(text)
-    node = parser.sum()
+    node = parser.compare()
     token = parser.peek()
+    if token.text in COMPARISONS:
+        raise fail(text, token.span, "comparisons do not chain: put the first one in parentheses")
     if token.text:
-        raise fail(text, token.span, f"{token.text!r} is not expected here: an operator (+ - * @) or the end is")
+        raise fail(text, token.span, f"{token.text!r} is not expected here: an operator ({OPERATORS}) or the end is")
     return node
 
 
@@ -93,7 +113,8 @@ class _Parser:
             position = match.end()
             found, span = match[match.lastgroup or ""], match.span(match.lastgroup or "")
             if match["other"]:
-                raise fail(text, span, f"{found!r} is no part of an expression: integers, [ ], ( ), and + - * @ are")
+                known = f"integers, [ ], ( ), functions and {OPERATORS} are"
+                raise fail(text, span, f"{found!r} is no part of an expression: {INSTEAD.get(found, known)}")
             self.tokens.append(_Token(found, span))
         self.tokens.append(_Token("", (len(text.rstrip()), len(text.rstrip()) + 1)))
 
@@ -104,19 +125,25 @@ class _Parser:
         self.at += 1
         return self.tokens[self.at - 1]
 
-    def sum(self) -> Node:
+    def compare(self) -> Node:
         self.depth += 1
         if self.depth > DEEPEST:
             raise fail(self.text, self.peek().span, f"brackets are nested more than {DEEPEST} deep")
+        node = self.sum()
+        if self.peek().text in COMPARISONS:
+            node = self.binary(node, self.take(), self.sum())
+        self.depth -= 1
+        return node
+
+    def sum(self) -> Node:
         node = self.product()
         while self.peek().text in ("+", "-"):
             node = self.binary(node, self.take(), self.product())
-        self.depth -= 1
         return node
 
     def product(self) -> Node:
         node = self.factor()
-        while self.peek().text in ("*", "@"):
+        while self.peek().text in ("*", "//", "%", "@"):
             node = self.binary(node, self.take(), self.factor())
         return node
 
@@ -131,22 +158,49 @@ class _Parser:
                 raise fail(self.text, signs[-1].span, f"there are more than {DEEPEST} signs in a row")
         token = self.take()
         if token.text[:1].isdigit():
-            minus = bool(signs) and signs[-1].text == "-"
+            # the sign is the number's own, but not in -2 ** 2
+            minus = bool(signs) and signs[-1].text == "-" and self.peek().text != "**"
             node: Node = self.number(token, signs.pop() if minus else None)
-        elif token.text == "(":
-            inner = self.sum()
-            node = replace(inner, span=(token.span[0], self.expect(")", token).span[1]))
-        elif token.text == "[":
-            node = self.rows(token)
         else:
-            raise fail(self.text, token.span, self.missing(token))
+            node = self.atom(token)
+        if self.peek().text == "**":
+            operator = self.take()
+            self.depth += 1
+            if self.depth > DEEPEST:
+                raise fail(self.text, operator.span, f"powers are nested more than {DEEPEST} deep")
+            node = self.binary(node, operator, self.factor())
+            self.depth -= 1
         for sign in reversed(signs):
             if sign.text == "-":
                 node = Negative(node, (sign.span[0], node.span[1]))
         return node
 
+    def atom(self, token: _Token) -> Node:
+        if token.text == "(":
+            inner = self.compare()
+            return replace(inner, span=(token.span[0], self.expect(")", token).span[1]))
+        if token.text == "[":
+            return self.rows(token)
+        if token.text[:1].isidentifier():
+            return self.applied(token)
+        raise fail(self.text, token.span, self.missing(token))
+
+    def applied(self, name: _Token) -> Applied:
+        opening = self.peek()
+        if opening.text != "(":
+            raise fail(self.text, name.span, f"{name.text!r} is a function: give it arguments, {name.text}(...)")
+        self.take()
+        if self.peek().text == ")":
+            raise fail(self.text, (name.span[0], self.peek().span[1]), "a function has at least one argument")
+        items = [self.compare()]
+        while self.peek().text == ",":
+            self.take()
+            items.append(self.compare())
+        closing = self.expect(")", opening)
+        return Applied(name.text, tuple(items), name.span, (name.span[0], closing.span[1]))
+
     def missing(self, token: _Token) -> str:
-        what = "a number, a vector [...] or a parenthesis"
+        what = "a number, a vector [...], a function or a parenthesis"
         if not token.text:
             return f"the expression ends where {what} is expected"
         return f"{token.text!r} is not expected here: {what} is"
@@ -165,10 +219,10 @@ class _Parser:
     def rows(self, opening: _Token) -> Rows:
         if self.peek().text == "]":
             raise fail(self.text, (opening.span[0], self.peek().span[1]), "a vector has at least one element")
-        items = [self.sum()]
+        items = [self.compare()]
         while self.peek().text == ",":
             self.take()
-            items.append(self.sum())
+            items.append(self.compare())
         closing = self.expect("]", opening)
         return Rows(tuple(items), (opening.span[0], closing.span[1]))
 
