@@ -74,6 +74,20 @@ def find(value, signed, shift=False):
     return M32 if top is None else 31 - top if shift else top
 
 
+def nth_one(mask, base, offset):
+    """The pseudo-code of the manual."""
+    if offset == 0:
+        return base if mask >> base & 1 else M32
+    position, count = base, abs(offset) - 1
+    while 0 <= position < 32:
+        if mask >> position & 1:
+            if count == 0:
+                return position
+            count -= 1
+        position += 1 if offset > 0 else -1
+    return M32
+
+
 def funnel(low, high, count, left, wrap):
     n = count & 31 if wrap else min(count, 32)
     whole = high << 32 | low
@@ -148,6 +162,11 @@ THREE = [
     ("brev.b32 %r0, %r1;", lambda a, b, c: number(bits_of(a)[::-1])),
     ("lop3.b32 %r0, %r1, %r2, %r3, 0xca;", lambda a, b, c: (a & b) | (~a & c)),
     ("lop3.b32 %r0, %r1, %r2, %r3, 0x96;", lambda a, b, c: a ^ b ^ c),
+    ("and.b32 %r4, %r2, 31; fns.b32 %r0, %r1, %r4, %r3;", lambda a, b, c: nth_one(a, b & 31, s(c))),
+    ("and.b32 %r4, %r2, 31; shr.s32 %r5, %r3, 28; fns.b32 %r0, %r1, %r4, %r5;",
+     lambda a, b, c: nth_one(a, b & 31, s(c) >> 28)),
+    ("fns.b32 %r0, %r1, 20, -2;", lambda a, b, c: nth_one(a, 20, -2)),
+    ("fns.b32 %r0, 0x50c0, 5, %r3;", lambda a, b, c: nth_one(0x50C0, 5, s(c))),
     ("bmsk.clamp.b32 %r0, %r1, %r2;", lambda a, b, c: ((1 << min(b, 32)) - 1) << min(a, 32)),
     ("bmsk.wrap.b32 %r0, %r1, %r2;", lambda a, b, c: ((1 << (b & 31)) - 1) << (a & 31)),
     ("szext.clamp.s32 %r0, %r1, %r2;", lambda a, b, c: s(a, min(b, 32)) if b else 0),

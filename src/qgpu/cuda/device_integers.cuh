@@ -71,9 +71,7 @@ __QGPU__ unsigned __funnelshift_rc(unsigned lo, unsigned hi, unsigned s) {
 }
 // The place of the offset-th one of mask from bit base on: upwards, or downwards if offset is negative; ~0 if none.
 __QGPU__ unsigned __fns(unsigned mask, unsigned base, int offset) {
-  if (offset == 0) return mask >> base & 1 ? base : 0xffffffffu;
-  int step = offset < 0 ? -1 : 1, left = offset < 0 ? -offset : offset;
-  for (int i = (int)base; i >= 0 && i < 32; i += step)
-    if ((mask >> i & 1) && --left == 0) return (unsigned)i;
-  return 0xffffffffu;
+  unsigned place;
+  asm("fns.b32 %0, %1, %2, %3;" : "=r"(place) : "r"(mask), "r"(base), "r"(offset));
+  return place;
 }

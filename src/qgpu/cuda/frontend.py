@@ -45,7 +45,6 @@ _HINTED: tuple[tuple[str, str], ...] = (
 )
 HINTS: dict[str, str] = {
     **{opcode: hint for opcodes, hint in _HINTED for opcode in opcodes.split()},
-    "fns": "write it out in C",
     "alloca": "there is no memory of a size known at run time only: use a fixed array",
 }
 """By opcode, for instructions that no table knows."""

@@ -80,6 +80,39 @@ def _is_zero(t: Translation, instruction: ptx.Instruction) -> None:
     t.compute("select", type_, Const(1, type_), Const(0, type_), zero, dest=t.dest(dest, type_))
 
 
+def _nth_one(t: Translation, instruction: ptx.Instruction) -> None:
+    """``fns.b32 d, mask, base, offset``: the place of the offset-th one of the mask from bit base on, or all ones.
+
+    Downwards is upwards in the mask turned around. The place is found by halves: those that hold too few ones are
+    passed over, so that lanes with other masks take no other path.
+    """
+    dest, *rest = operand_count(instruction, 4)
+    mask, base, offset = _words(t, tuple(rest))
+
+    def compare(op: str, first: Operand, second: Operand) -> Reg:
+        return t.compute(op, Type.B32, first, second, result=Type.PRED)
+
+    down = compare("lt.s", offset, _word(0))
+    mask = t.compute("select", Type.B32, t.compute("reverse", Type.B32, mask), mask, down)
+    start = t.compute("select", Type.B32, t.compute("sub", Type.B32, _word(31), base), base, down)
+    # An offset of 0 asks for the one at base itself.
+    length = t.compute("select", Type.B32, _word(1), _word(32), compare("eq", offset, _word(0)))
+    ones = t.compute("extract.u", Type.B32, mask, start, length)
+    size = t.compute("max.u", Type.B32, t.compute("abs", Type.B32, offset), _word(1))
+    left = t.compute("sub", Type.B32, size, _word(1))
+    found = compare("lt.u", left, t.compute("popc", Type.B32, ones))
+    place: Operand = start
+    for half in (16, 8, 4, 2, 1):
+        low = t.compute("popc", Type.B32, t.compute("and", Type.B32, ones, _word((1 << half) - 1)))
+        beyond = compare("ge.u", left, low)
+        count, step = (t.compute("select", Type.B32, value, _word(0), beyond) for value in (low, _word(half)))
+        left = t.compute("sub", Type.B32, left, count)
+        ones = t.compute("shr.u", Type.B32, ones, step)
+        place = t.compute("add", Type.B32, place, step)
+    place = t.compute("select", Type.B32, t.compute("sub", Type.B32, _word(31), place), place, down)
+    t.compute("select", Type.B32, place, _word(-1), found, dest=t.dest(dest, Type.B32))
+
+
 # ---- Products of parts ----
 
 
@@ -193,6 +226,7 @@ HANDLERS: dict[str, Handler] = {
     **{f"{opcode}.{part}": _mul24 for opcode in ("mul24", "mad24") for part in ("lo", "hi")},
     **dict.fromkeys(("dp4a", "dp2a.lo", "dp2a.hi"), _dot),
     "sad": _sad,
+    "fns": _nth_one,
 }
 """By opcode and modifiers."""
 
