@@ -110,15 +110,16 @@ def cone_of(
         if found is not None and found[2] <= MERGED:
             small.append((set(reads), neurons))
             continue
-        found = forms.key_of_forms(list(group)) or found
+        by_forms = forms.key_of_forms(list(group))
+        found = by_forms or found
         if found is None:
             return None
-        pieces.append(Piece(neurons, *found))
+        pieces.append(Piece(neurons, *found, plain=by_forms is None))
     merged: list[tuple[set[int], list[tuple[int, float]]]] = []
     for reads_of, neurons in sorted(small, key=lambda item: -len(item[0])):
         for place, (have, others) in enumerate(merged):
             both = forms.key(sorted(have | reads_of))
-            if both is not None and both[2] <= MERGED:
+            if both is not None and both[2] <= MERGED and reads_of <= have:
                 merged[place] = have | reads_of, others + neurons
                 break
         else:
@@ -127,7 +128,7 @@ def cone_of(
         key = forms.key(sorted(have))
         if key is None:
             return None
-        pieces.append(Piece(sorted(neurons), *key))
+        pieces.append(Piece(sorted(neurons), *key, plain=True))
     if len(pieces) == 1:
         pieces.append(Piece([], [], 0, 1))  # one piece alone would have to know ``old``
     return pieces

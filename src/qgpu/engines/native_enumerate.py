@@ -12,10 +12,11 @@ import numpy as np
 from qgpu.engines.native_cones import Piece
 from qgpu.engines.native_math import sources
 from qgpu.engines.native_plan import Plan
-from qgpu.engines.native_rows import code_of, settled, sum_of_neurons
+from qgpu.engines.native_rows import code_of, part_of, settled, sum_of_neurons
 from qgpu.engines.protocol import Array
 
 UNKNOWN = 255
+NO_GUARD = 255 << 16  # no net has this code
 
 
 def _make_enumerate(sources: str):  # type: ignore[no-untyped-def]
@@ -96,6 +97,75 @@ def _make_compress(sources: str):  # type: ignore[no-untyped-def]
     return compress
 
 
+def _make_fill(sources: str):  # type: ignore[no-untyped-def]
+    @numba.njit(cache=True)
+    def fill_pieces(
+        first, last, base, inputs, neuron_first, neuron_last, neurons, put, neuron_rows, rptr, rval, const, row_net, lo,
+        span, room, level_of, levels, table,
+    ):  # type: ignore[no-untyped-def]  # fmt: skip
+        """Fill the tables of pieces by mixed radix, as far as all codes have a value."""
+        _ = len(sources)
+        code = np.zeros(len(lo), np.uint8)
+        for c in range(len(first)):
+            size = 1
+            for i in range(first[c], last[c]):
+                size *= room[inputs[i]]
+            for key in range(size):
+                rest, known = key, True
+                for i in range(first[c], last[c]):
+                    read = inputs[i]
+                    code[read] = rest % room[read]
+                    known = known and code[read] < span[read]
+                    rest //= room[read]
+                if known:
+                    y, exact = sum_of_neurons(neurons, put, neuron_first[c], neuron_last[c], neuron_rows, rptr, rval,
+                                              const, row_net, level_of, levels, code)  # fmt: skip
+                    table[base[c] + key] = part_of(y, exact)
+
+    return fill_pieces
+
+
+def _make_guards(sources: str):  # type: ignore[no-untyped-def]
+    @numba.njit(cache=True)
+    def find_guards(first, last, base, inputs, room, readers, table, unknown, inexact, guard):  # type: ignore[no-untyped-def]
+        """For each table by mixed radix: net + code * 2**16 of an input that, at this code, leaves nothing to the
+        others; of several the one that most items read."""
+        _ = len(sources)
+        for c in range(len(first)):
+            size = 1
+            for i in range(first[c], last[c]):
+                size *= room[inputs[i]]
+            best, stride = -1, 1
+            for i in range(first[c], last[c]):
+                radix = np.int64(room[inputs[i]])
+                if readers[inputs[i]] > best:
+                    for digit in range(radix):
+                        held = table[base[c] + digit * stride]
+                        same = held != unknown and held != inexact
+                        for key in range(size):
+                            if not same:
+                                break
+                            same = (key // stride) % radix != digit or table[base[c] + key] == held
+                        if same:
+                            best = readers[inputs[i]]
+                            guard[c] = inputs[i] + (digit << 16)
+                            break
+                stride *= radix
+
+    return find_guards
+
+
+def guards(places: Array, pairs: list[list[tuple[int, int]]], room: Array, readers: Array, table: Array, unknown: int,
+           inexact: int) -> Array:  # fmt: skip
+    """uint32 by table: see ``find_guards``; NO_GUARD where there is none."""
+    ends = np.cumsum([len(inputs) for inputs in pairs], dtype=np.int64)
+    counts = np.array([len(inputs) for inputs in pairs], np.int64)
+    nets = np.array([net for inputs in pairs for net, _ in inputs], np.int32)
+    guard = np.full(len(pairs), NO_GUARD, np.int64)
+    find_guards(ends - counts, ends, places.astype(np.int64), nets, room, readers, table, unknown, inexact, guard)
+    return guard.astype(np.uint32)
+
+
 def reduced(
     cones: list[Piece], net: Array, old: Array, lists: Array, neurons: Array, put: Array, p: Plan, row_net: Array,
     lo: Array, span: Array, room: Array, levels: Array,
@@ -136,3 +206,4 @@ def reduced(
 
 _SOURCES = sources()
 enumerate_cones, compress = _make_enumerate(_SOURCES), _make_compress(_SOURCES)
+fill_pieces, find_guards = _make_fill(_SOURCES), _make_guards(_SOURCES)

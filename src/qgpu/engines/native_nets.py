@@ -22,7 +22,7 @@ import numpy as np
 
 from qgpu.engines.native_cones import Forms, Piece, cone_of
 from qgpu.engines.native_plan import PARTS, Plan, pointers
-from qgpu.engines.native_rows import FOLLOWED
+from qgpu.engines.native_rows import FOLLOWED, INEXACT, MISSING
 from qgpu.engines.native_values import make_values
 from qgpu.engines.protocol import Array
 from qgpu.foundry.network import Network
@@ -60,6 +60,9 @@ class Nets(NamedTuple):
     fan_ptr: Array  # int32 [N + 1]
     fan_word: Array  # int32
     fan_mask: Array  # uint64
+    free_ptr: Array  # as fan_ptr ...: readers of their guard
+    free_word: Array
+    free_mask: Array
     item: Array
     rest: Array
     input: Array  # int32 [quads * 4]: net + multiplier (or place) * 2**16
@@ -74,6 +77,9 @@ class Nets(NamedTuple):
     read_item: Array  # int32 [C]
     delayed: Array  # uint8 [C]: it stores something of earlier tokens
     cone_table: Array  # uint8: codes, UNKNOWN where not evaluated yet
+    piece_table: Array  # int8: see native_rows
+    guard: Array  # uint32 [I], of a CONE or PIECE: net + code * 2**16 of an input that, at this code, leaves nothing to
+    # the others; NO_GUARD where there is none
     plain_ptr: Array  # int32 [C + 1]
     plain: Array  # int32 [., 3]: a value dim that is one of two values, the tap it has (3: this token), and its net or
     # the number of its delayed input
@@ -127,7 +133,9 @@ class _Builder:
         self.lo, self.span, self.roomy, self.room = [0], [1], [0], [1]
         self.items: list[tuple[int, ...]] = []
         self.rest: list[tuple[int, int]] = []
+        self.keys: list[tuple[int, int, list[tuple[int, int]]]] = []  # cones with a table by mixed radix
         self.cones: list[tuple[int, Piece]] = []
+        self.split: list[tuple[int, Piece]] = []  # items of kind PIECE
         self.fans: list[tuple[int, int]] = []  # (net, item)
         self.inputs: list[int] = [0] * 4
         self.neuron_ptr = [0]
@@ -258,6 +266,7 @@ class _Builder:
             else:
                 start, total = len(self.items), len(self.items) + len(cone)
                 for piece in cone:
+                    self.split.append((len(self.items), piece))
                     self.add(
                         PIECE, [read for read, _ in piece.inputs], self.add_inputs(piece.inputs),
                         self.place(1, piece.size, piece.start), which=total, neurons=self.add_neurons(piece.neurons),
@@ -278,10 +287,41 @@ class _Builder:
             lists, np.array(self.neurons, np.int32), np.array(self.puts, np.float32), p, self.row_net,
             np.array(self.lo, np.int16), np.array(self.span, np.int16), np.array(self.room, np.int16), levels,
         )  # fmt: skip
-        for (at, _), inputs, place in zip(self.cones, kept, places, strict=True):
+        for (at, piece), inputs, place in zip(self.cones, kept, places, strict=True):
             self.items[at] = (self.items[at][0], self.add_inputs(inputs), place, 0)
+            if piece.plain:
+                self.keys.append((at, place, inputs))
             self.fans.extend((net, at) for net, _ in inputs)
         return table
+
+
+    def finish_pieces(self, cone_table: Array) -> tuple[Array, Array]:
+        """Tables of pieces, filled where they are by mixed radix; the guards of all items."""
+        from qgpu.engines.native_enumerate import NO_GUARD, fill_pieces, guards
+
+        p, room = self.p, np.array(self.room, np.int16)
+        plain = [(at, piece) for at, piece in self.split if piece.plain]
+        table = np.full(self.sizes[1], MISSING, np.int8)
+        places = np.array([self.items[at][2] for at, _ in plain], np.int64)
+        counts = np.array([len(piece.inputs) for _, piece in plain], np.int64)
+        nets = np.array([net for _, piece in plain for net, _ in piece.inputs], np.int32)
+        lists = np.array([self.rest[at][1] for at, _ in plain], np.int64)
+        ptr = np.array(self.neuron_ptr, np.int64)
+        ends = np.cumsum(counts)
+        fill_pieces(
+            ends - counts, ends, places, nets, ptr[lists], ptr[lists + 1], np.array(self.neurons, np.int32),
+            np.array(self.puts, np.float32), p.neuron_rows, p.rows.rptr, p.rows.rval, p.rows.const, self.row_net,
+            np.array(self.lo, np.int16), np.array(self.span, np.int16), room, np.arange(len(room), dtype=np.int32),
+            (np.array(self.lo)[:, None] + np.arange(256)).astype(np.float32), table,
+        )  # fmt: skip
+        readers = np.bincount(np.array(self.fans, np.int64).reshape(-1, 2)[:, 0], minlength=len(room))
+        guard = np.full(len(self.items), NO_GUARD, np.uint32)
+        of_pieces = [piece.inputs for _, piece in plain]
+        guard[[at for at, _ in plain]] = guards(places, of_pieces, room, readers, table, MISSING, INEXACT)
+        of_cones = np.array([place for _, place, _ in self.keys], np.int64)
+        found = guards(of_cones, [inputs for _, _, inputs in self.keys], room, readers, cone_table, UNKNOWN, UNKNOWN)
+        guard[[at for at, _, _ in self.keys]] = found
+        return table, guard
 
 
 def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
@@ -361,7 +401,8 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
     if len(b.lo) >= FOLLOWED:
         return None
     cone_table = b.finish_cones()
-    fan_ptr, fan_word, fan_mask = _fans(b.fans, len(b.lo))
+    piece_table, guard = b.finish_pieces(cone_table)
+    fan_ptr, fan_word, fan_mask, free_ptr, free_word, free_mask = _fans(b.fans, len(b.lo), guard)
     own = np.where(b.roomy, np.arange(len(b.lo)), -1)
     kinds, level_of = np.unique(np.column_stack([b.lo, b.span, own]), axis=0, return_inverse=True)
     to_item = [entry for read in range(len(p.read_dim)) for entry in to.get(read, [])]
@@ -371,20 +412,24 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
     return Nets(
         at, np.array(b.lo, np.int16), np.array(b.span, np.int16), np.array(b.room, np.int16),
         level_of.reshape(-1).astype(i32), (kinds[:, :1] + np.arange(256)).astype(np.float32),
-        embed_net, embed_code, fan_ptr, fan_word, fan_mask, np.array(b.items, np.uint32), np.array(b.rest, i32),
+        embed_net, embed_code, fan_ptr, fan_word, fan_mask, free_ptr, free_word, free_mask, np.array(b.items, np.uint32), np.array(b.rest, i32),
         np.array(b.inputs, i32), np.array(b.neuron_ptr, i32), np.array(b.neurons, i32), np.array(b.puts, np.float32),
         np.array(b.sizes, np.int64), np.array(item_ptr, i32), b.row_net, b.row_past, write_item, read_item, delayed,
-        cone_table, np.array(plain_ptr, i32), np.array(plain, i32).reshape(-1, 3), np.array(other_ptr, i32),
+        cone_table, piece_table, guard, np.array(plain_ptr, i32), np.array(plain, i32).reshape(-1, 3), np.array(other_ptr, i32),
         np.array(other, i32).reshape(-1, 3), at[2 * places[:, 0], places[:, 1]], places[:, 0] * live + places[:, 1],
         np.array(sum_dim, i32), np.array(sum_item, i32), np.array(sum_layer, i32), np.array(sum_read, i32),
         np.array(sum_val, np.float32), to_ptr.astype(i32), np.array(to_item, i32), head_net.astype(i32),
     )  # fmt: skip
 
 
-def _fans(fans: list[tuple[int, int]], count: int) -> tuple[Array, Array, Array]:
-    """Readers by net: words of a bit mask over items."""
-    net, item = np.unique(np.array(fans, np.int64).reshape(-1, 2), axis=0).T
-    place, inverse = np.unique(net * 2**32 + item // 64, return_inverse=True)
-    mask = np.zeros(len(place), np.uint64)
-    np.bitwise_or.at(mask, inverse.reshape(-1), np.uint64(1) << (item % 64).astype(np.uint64))
-    return pointers(place >> 32, count), (place & 0xFFFFFFFF).astype(np.int32), mask
+def _fans(fans: list[tuple[int, int]], count: int, guard: Array) -> list[Array]:
+    """Readers by net, as words of a bit mask over items: first those with another guard or none, then the others."""
+    both = np.unique(np.array(fans, np.int64).reshape(-1, 2), axis=0)
+    free = guard[both[:, 1]] & 0xFFFF == both[:, 0]
+    found: list[Array] = []
+    for net, item in (both[~free].T, both[free].T):
+        place, inverse = np.unique(net * 2**32 + item // 64, return_inverse=True)
+        mask = np.zeros(len(place), np.uint64)
+        np.bitwise_or.at(mask, inverse.reshape(-1), np.uint64(1) << (item % 64).astype(np.uint64))
+        found += [pointers(place >> 32, count), (place & 0xFFFFFFFF).astype(np.int32), mask]
+    return found

@@ -9,6 +9,7 @@ from qgpu.engines.native_plan import FLUSH
 from qgpu.engines.native_units import SILENT
 
 NET_MASK, FOLLOWED = 0x7FFF, 0x8000  # of an input
+MISSING, INEXACT = 127, -128  # in the table of a piece: not evaluated yet; no whole number
 GRID = 1024  # sums of multiples of 1 / GRID are exact in any order
 
 
@@ -87,3 +88,11 @@ def settled(held, y):  # type: ignore[no-untyped-def]
     if abs(new) < F32(FLUSH):
         return F32(0)
     return new
+
+
+@inlined
+def part_of(y, exact):  # type: ignore[no-untyped-def]
+    """What a piece adds, as its table has it."""
+    if exact and abs(y) < F32(MISSING) and F32(np.int32(y)) == y:
+        return np.int8(np.int32(y))
+    return np.int8(INEXACT)

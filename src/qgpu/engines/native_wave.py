@@ -55,11 +55,10 @@ from qgpu.engines.native_nets import (
     Nets,
 )
 from qgpu.engines.native_plan import Plan
-from qgpu.engines.native_rows import NET_MASK, code_of, looked_up, row_value, settled, sum_of_neurons
+from qgpu.engines.native_rows import INEXACT, MISSING, NET_MASK, code_of, looked_up, part_of, row_value, settled, sum_of_neurons
 from qgpu.engines.protocol import Array
 
 TABLE, SELECTIONS, POOL = 1 << 17, 1 << 18, 1 << 19
-MISSING, INEXACT = 127, -128
 KIND_MASK = (1 << KIND_BITS) - 1
 
 
@@ -74,8 +73,9 @@ class Wave(NamedTuple):
     reading: Array  # uint8 [C]: some of the cell's reads are not zero
     pending: Array  # uint64 [W]: items to evaluate at the next token, whatever changes
     marked: Array  # uint64 [W]
+    blocked: Array  # uint64 [W]: items whose guard leaves nothing to their other inputs
     cone_table: Array  # uint8: as of the nets
-    piece_table: Array  # int8: what they add, MISSING where not evaluated yet, INEXACT where that is no whole number
+    piece_table: Array  # int8: as of the nets
     select_table: Array  # int32: selections, -1 where not evaluated yet
     value_table: Array  # float32: what heads store, NaN where not evaluated yet
     table: Array  # uint64 [TABLE, 4]: key, key, 1 + part, selection
@@ -99,8 +99,8 @@ def make_wave(p: Plan, n: Nets) -> Wave:
     wave = Wave(
         np.maximum(0, -n.lo).astype(u8), np.zeros(2 * cells, np.int32), np.zeros(len(n.item), np.int8),
         np.ones(cells, f32),
-        np.zeros(len(p.read_dim), f32), np.zeros(cells, u8), np.zeros(words, u64), np.zeros(words, u64),
-        n.cone_table.copy(), np.full(n.sizes[1], MISSING, np.int8), np.full(n.sizes[2], -1, np.int32),
+        np.zeros(len(p.read_dim), f32), np.zeros(cells, u8), np.zeros(words, u64), np.zeros(words, u64), np.zeros(words, u64),
+        n.cone_table.copy(), n.piece_table.copy(), np.full(n.sizes[2], -1, np.int32),
         np.full(n.sizes[3], np.nan, f32), np.zeros((TABLE, 4), u64),
         np.zeros(SELECTIONS + 1, np.int32), np.zeros(POOL, u8), np.zeros(POOL, f32),
         np.zeros((4, len(n.past_net)), u8), np.zeros(4, u8), n.levels.copy(), met,
@@ -112,6 +112,7 @@ def make_wave(p: Plan, n: Nets) -> Wave:
 
 def doubt(w: Wave, n: Nets) -> None:
     """Have everything evaluated at the next token."""
+    w.blocked[:] = 0
     w.pending[:] = np.uint64(2**64 - 1)
     w.pending[-1] = np.uint64((1 << len(n.item) % 64) - 1)
 
@@ -182,7 +183,8 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
     """Feed one token. The item at which its values had no codes, or -1: the token is done. -2: at its embedding."""
     code, pending, marked, read, levels, met, partial = w.code, w.pending, w.marked, w.read, w.levels, w.met, w.partial
     cone_table, piece_table, select_table, table = w.cone_table, w.piece_table, w.select_table, w.table
-    fan_ptr, fan_word, fan_mask = n.fan_ptr, n.fan_word, n.fan_mask
+    fan_ptr, fan_word, fan_mask, blocked, guard = n.fan_ptr, n.fan_word, n.fan_mask, w.blocked, n.guard
+    free_ptr, free_word, free_mask = n.free_ptr, n.free_word, n.free_mask
     items, rest, inputs, neuron_ptr, neurons, put = n.item, n.rest, n.input, n.neuron_ptr, n.neuron, n.put
     lo, span, room, level_of = n.lo, n.span, n.room, n.level_of
     sum_read, sum_val = n.sum_read, n.sum_val
@@ -204,7 +206,9 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
         if code[net] != new:
             code[net] = new
             for e in range(fan_ptr[net], fan_ptr[net + 1]):
-                marked[fan_word[e]] |= fan_mask[e]
+                marked[fan_word[e]] |= fan_mask[e] & ~blocked[fan_word[e]]
+            for e in range(free_ptr[net], free_ptr[net + 1]):
+                marked[free_word[e]] |= free_mask[e]
     for word in range(len(marked)):
         while marked[word] != 0:
             bits = marked[word]
@@ -214,6 +218,11 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
             word0 = items[at, HEAD_WORD]
             kind = word0 & KIND_MASK
             given = np.int64(0)
+            if kind <= PIECE:
+                guarded = guard[at]
+                blocked[word] &= ~lowest
+                if code[guarded & 0xFFFF] == guarded >> 16:
+                    blocked[word] |= lowest
             if kind == CONE:
                 place = np.int64(items[at, BASE]) + looked_up(inputs, items[at, FIRST], code)
                 given = np.int64(cone_table[place])
@@ -233,9 +242,7 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
                     number = rest[at, LIST]
                     y, exact = sum_of_neurons(neurons, put, neuron_ptr[number], neuron_ptr[number + 1], neuron_rows,
                                               rptr, rval, const, row_net, level_of, levels, code)  # fmt: skip
-                    part = np.int8(INEXACT)
-                    if exact and abs(y) < F32(MISSING) and F32(np.int32(y)) == y:
-                        part = np.int8(np.int32(y))
+                    part = part_of(y, exact)
                     piece_table[place] = part
                 if partial[at] != part or part == INEXACT:
                     partial[at] = part
@@ -316,7 +323,9 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
             if code[net] != given:
                 code[net] = given
                 for e in range(fan_ptr[net], fan_ptr[net + 1]):
-                    marked[fan_word[e]] |= fan_mask[e]
+                    marked[fan_word[e]] |= fan_mask[e] & ~blocked[fan_word[e]]
+                for e in range(free_ptr[net], free_ptr[net + 1]):
+                    marked[free_word[e]] |= free_mask[e]
     past, past_net = w.past[slot], n.past_net
     for i in range(len(past_net)):
         past[i] = code[past_net[i]]
