@@ -18,8 +18,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from qgpu.engines.native_form import boundaries
 from qgpu.engines.native_math import sources
-from qgpu.engines.native_nets import Nets, boundaries, make_nets
+from qgpu.engines.native_nets import Nets, make_nets
 from qgpu.engines.native_plan import Plan, make_plan
 from qgpu.engines.native_values import Values, make_values
 from qgpu.foundry.network import Network

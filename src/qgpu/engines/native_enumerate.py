@@ -16,7 +16,7 @@ from qgpu.engines.native_rows import code_of, part_of, settled, sum_of_neurons
 from qgpu.engines.protocol import Array
 
 UNKNOWN = 255
-NO_GUARD = 255 << 16  # no net has this code
+NO_GUARD = 255
 
 
 def _make_enumerate(sources: str):  # type: ignore[no-untyped-def]
@@ -127,43 +127,43 @@ def _make_fill(sources: str):  # type: ignore[no-untyped-def]
 
 def _make_guards(sources: str):  # type: ignore[no-untyped-def]
     @numba.njit(cache=True)
-    def find_guards(first, last, base, inputs, room, readers, table, unknown, inexact, guard):  # type: ignore[no-untyped-def]
-        """For each table by mixed radix: net + code * 2**16 of an input that, at this code, leaves nothing to the
-        others; of several the one that most items read."""
+    def find_guards(first, last, base, inputs, room, table, unknown, inexact):  # type: ignore[no-untyped-def]
+        """By input of tables by mixed radix: a code at which it leaves nothing to the others, or NO_GUARD."""
         _ = len(sources)
+        found = np.full(len(inputs), NO_GUARD, np.uint8)
         for c in range(len(first)):
             size = 1
             for i in range(first[c], last[c]):
                 size *= room[inputs[i]]
-            best, stride = -1, 1
+            stride = 1
             for i in range(first[c], last[c]):
                 radix = np.int64(room[inputs[i]])
-                if readers[inputs[i]] > best:
-                    for digit in range(radix):
-                        held = table[base[c] + digit * stride]
-                        same = held != unknown and held != inexact
-                        for key in range(size):
-                            if not same:
-                                break
-                            same = (key // stride) % radix != digit or table[base[c] + key] == held
-                        if same:
-                            best = readers[inputs[i]]
-                            guard[c] = inputs[i] + (digit << 16)
-                            break
+                for digit in range(radix if last[c] - first[c] > 1 else 0):
+                    held = table[base[c] + digit * stride]
+                    same = held != unknown and held != inexact
+                    key = 0
+                    while same and key < size:
+                        same = (key // stride) % radix != digit or table[base[c] + key] == held
+                        key += 1
+                    if same:
+                        found[i] = digit
+                        break
                 stride *= radix
+        return found
 
     return find_guards
 
 
-def guards(places: Array, pairs: list[list[tuple[int, int]]], room: Array, readers: Array, table: Array, unknown: int,
-           inexact: int) -> Array:  # fmt: skip
-    """uint32 by table: see ``find_guards``; NO_GUARD where there is none."""
-    ends = np.cumsum([len(inputs) for inputs in pairs], dtype=np.int64)
+def guards(items: list[int], places: Array, pairs: list[list[tuple[int, int]]], room: Array, table: Array,
+           unknown: int, inexact: int) -> list[tuple[int, int, int]]:  # fmt: skip
+    """(item, net, code): an input that, at this code, leaves nothing to the item's others."""
     counts = np.array([len(inputs) for inputs in pairs], np.int64)
+    ends = np.cumsum(counts)
     nets = np.array([net for inputs in pairs for net, _ in inputs], np.int32)
-    guard = np.full(len(pairs), NO_GUARD, np.int64)
-    find_guards(ends - counts, ends, places.astype(np.int64), nets, room, readers, table, unknown, inexact, guard)
-    return guard.astype(np.uint32)
+    found = find_guards(ends - counts, ends, places.astype(np.int64), nets, room, table, unknown, inexact)
+    use = found != NO_GUARD
+    numbers = np.repeat(np.array(items, np.int64), counts)
+    return list(zip(numbers[use].tolist(), nets[use].tolist(), found[use].tolist(), strict=True))
 
 
 def reduced(

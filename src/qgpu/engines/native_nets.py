@@ -21,11 +21,11 @@ from typing import NamedTuple
 import numpy as np
 
 from qgpu.engines.native_cones import Forms, Piece, cone_of
+from qgpu.engines.native_form import eligible
 from qgpu.engines.native_plan import PARTS, Plan, pointers
 from qgpu.engines.native_rows import FOLLOWED, INEXACT, MISSING
 from qgpu.engines.native_values import make_values
 from qgpu.engines.protocol import Array
-from qgpu.foundry.network import Network
 
 CONE, PIECE, TOTAL, WHOLE, SELECT, KEEP, WRITE, READ, SUM, HEAD = range(10)
 KEY_BITS = 128
@@ -60,9 +60,6 @@ class Nets(NamedTuple):
     fan_ptr: Array  # int32 [N + 1]
     fan_word: Array  # int32
     fan_mask: Array  # uint64
-    free_ptr: Array  # as fan_ptr ...: readers of their guard
-    free_word: Array
-    free_mask: Array
     item: Array
     rest: Array
     input: Array  # int32 [quads * 4]: net + multiplier (or place) * 2**16
@@ -78,8 +75,9 @@ class Nets(NamedTuple):
     delayed: Array  # uint8 [C]: it stores something of earlier tokens
     cone_table: Array  # uint8: codes, UNKNOWN where not evaluated yet
     piece_table: Array  # int8: see native_rows
-    guard: Array  # uint32 [I], of a CONE or PIECE: net + code * 2**16 of an input that, at this code, leaves nothing to
-    # the others; NO_GUARD where there is none
+    guard_ptr: Array  # int32 [I + 1], of a CONE or PIECE
+    guard: Array  # uint32: net + code * 2**16 of an input that, at this code, leaves nothing to the item's others
+    guard_fan: Array  # int32: where among the readers of that net the item stands
     plain_ptr: Array  # int32 [C + 1]
     plain: Array  # int32 [., 3]: a value dim that is one of two values, the tap it has (3: this token), and its net or
     # the number of its delayed input
@@ -95,34 +93,6 @@ class Nets(NamedTuple):
     to_ptr: Array  # int32 [R + 1]: items of the sums that a read goes to
     to_item: Array
     head_net: Array  # int32 [head columns]
-
-
-def boundaries(network: Network, plan: Plan) -> tuple[Array, Array]:
-    """(lo, hi) for ``make_nets``."""
-    lo = np.zeros((2 * plan.layers + 1, len(plan.dims)), np.float32)
-    hi = np.ones_like(lo)
-    if network.ranges:
-        lo, hi = np.minimum(lo, network.ranges["lo"][:, plan.dims]), np.maximum(hi, network.ranges["hi"][:, plan.dims])
-    return lo, hi
-
-
-def eligible(p: Plan, lo: Array, hi: Array) -> bool:
-    """Whether RMSNorm is one number for all tokens, and keys and queries are of this token."""
-    most = np.maximum(np.abs(lo), np.abs(hi)) + 1
-    most[:, p.base != 0] = 0
-    energy = float(np.sum(p.base.astype(np.float64) ** 2))
-    extra = float(np.max(np.sum(most.astype(np.float64) ** 2, axis=1)))
-    same = np.float32((energy + extra) / p.hidden) == np.float32(energy / p.hidden)
-    inverse = np.float32(1) / np.sqrt(np.float32(energy / p.hidden) + np.float32(p.eps))
-    steady = energy > 0 and same and abs(inverse / np.float32(p.scale0) - 1) < 2.0**-10
-    rates = p.cell_rows[:, 5]
-    return bool(
-        steady
-        and np.all(p.plain)
-        and not np.any(p.conv[:, :2, :, :3])
-        and np.max(hi - lo) <= 200
-        and np.all(p.rows.rptr[rates] == p.rows.rptr[rates + 1])
-    )
 
 
 class _Builder:
@@ -295,9 +265,9 @@ class _Builder:
         return table
 
 
-    def finish_pieces(self, cone_table: Array) -> tuple[Array, Array]:
+    def finish_pieces(self, cone_table: Array) -> tuple[Array, list[tuple[int, int, int]]]:
         """Tables of pieces, filled where they are by mixed radix; the guards of all items."""
-        from qgpu.engines.native_enumerate import NO_GUARD, fill_pieces, guards
+        from qgpu.engines.native_enumerate import fill_pieces, guards
 
         p, room = self.p, np.array(self.room, np.int16)
         plain = [(at, piece) for at, piece in self.split if piece.plain]
@@ -314,14 +284,10 @@ class _Builder:
             np.array(self.lo, np.int16), np.array(self.span, np.int16), room, np.arange(len(room), dtype=np.int32),
             (np.array(self.lo)[:, None] + np.arange(256)).astype(np.float32), table,
         )  # fmt: skip
-        readers = np.bincount(np.array(self.fans, np.int64).reshape(-1, 2)[:, 0], minlength=len(room))
-        guard = np.full(len(self.items), NO_GUARD, np.uint32)
         of_pieces = [piece.inputs for _, piece in plain]
-        guard[[at for at, _ in plain]] = guards(places, of_pieces, room, readers, table, MISSING, INEXACT)
-        of_cones = np.array([place for _, place, _ in self.keys], np.int64)
-        found = guards(of_cones, [inputs for _, _, inputs in self.keys], room, readers, cone_table, UNKNOWN, UNKNOWN)
-        guard[[at for at, _, _ in self.keys]] = found
-        return table, guard
+        found = guards([at for at, _ in plain], places, of_pieces, room, table, MISSING, INEXACT)
+        items, of_cones, inputs = [at for at, _, _ in self.keys], [k[1] for k in self.keys], [k[2] for k in self.keys]
+        return table, found + guards(items, np.array(of_cones, np.int64), inputs, room, cone_table, UNKNOWN, UNKNOWN)
 
 
 def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
@@ -401,8 +367,8 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
     if len(b.lo) >= FOLLOWED:
         return None
     cone_table = b.finish_cones()
-    piece_table, guard = b.finish_pieces(cone_table)
-    fan_ptr, fan_word, fan_mask, free_ptr, free_word, free_mask = _fans(b.fans, len(b.lo), guard)
+    piece_table, guards = b.finish_pieces(cone_table)
+    fan_ptr, fan_word, fan_mask, guard_ptr, guard, guard_fan = _fans(b.fans, len(b.lo), guards, len(b.items))
     own = np.where(b.roomy, np.arange(len(b.lo)), -1)
     kinds, level_of = np.unique(np.column_stack([b.lo, b.span, own]), axis=0, return_inverse=True)
     to_item = [entry for read in range(len(p.read_dim)) for entry in to.get(read, [])]
@@ -412,24 +378,27 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
     return Nets(
         at, np.array(b.lo, np.int16), np.array(b.span, np.int16), np.array(b.room, np.int16),
         level_of.reshape(-1).astype(i32), (kinds[:, :1] + np.arange(256)).astype(np.float32),
-        embed_net, embed_code, fan_ptr, fan_word, fan_mask, free_ptr, free_word, free_mask, np.array(b.items, np.uint32), np.array(b.rest, i32),
+        embed_net, embed_code, fan_ptr, fan_word, fan_mask, np.array(b.items, np.uint32), np.array(b.rest, i32),
         np.array(b.inputs, i32), np.array(b.neuron_ptr, i32), np.array(b.neurons, i32), np.array(b.puts, np.float32),
         np.array(b.sizes, np.int64), np.array(item_ptr, i32), b.row_net, b.row_past, write_item, read_item, delayed,
-        cone_table, piece_table, guard, np.array(plain_ptr, i32), np.array(plain, i32).reshape(-1, 3), np.array(other_ptr, i32),
+        cone_table, piece_table, guard_ptr, guard, guard_fan,
+        np.array(plain_ptr, i32), np.array(plain, i32).reshape(-1, 3), np.array(other_ptr, i32),
         np.array(other, i32).reshape(-1, 3), at[2 * places[:, 0], places[:, 1]], places[:, 0] * live + places[:, 1],
         np.array(sum_dim, i32), np.array(sum_item, i32), np.array(sum_layer, i32), np.array(sum_read, i32),
         np.array(sum_val, np.float32), to_ptr.astype(i32), np.array(to_item, i32), head_net.astype(i32),
     )  # fmt: skip
 
 
-def _fans(fans: list[tuple[int, int]], count: int, guard: Array) -> list[Array]:
-    """Readers by net, as words of a bit mask over items: first those with another guard or none, then the others."""
-    both = np.unique(np.array(fans, np.int64).reshape(-1, 2), axis=0)
-    free = guard[both[:, 1]] & 0xFFFF == both[:, 0]
-    found: list[Array] = []
-    for net, item in (both[~free].T, both[free].T):
-        place, inverse = np.unique(net * 2**32 + item // 64, return_inverse=True)
-        mask = np.zeros(len(place), np.uint64)
-        np.bitwise_or.at(mask, inverse.reshape(-1), np.uint64(1) << (item % 64).astype(np.uint64))
-        found += [pointers(place >> 32, count), (place & 0xFFFFFFFF).astype(np.int32), mask]
-    return found
+def _fans(fans: list[tuple[int, int]], nets: int, guards: list[tuple[int, int, int]], items: int) -> list[Array]:
+    """Readers by net, as words of a bit mask over items; guards by item, those that most items read first."""
+    net, item = np.unique(np.array(fans, np.int64).reshape(-1, 2), axis=0).T
+    place, inverse = np.unique(net * 2**32 + item // 64, return_inverse=True)
+    mask = np.zeros(len(place), np.uint64)
+    np.bitwise_or.at(mask, inverse.reshape(-1), np.uint64(1) << (item % 64).astype(np.uint64))
+    at, by, code = np.array(guards, np.int64).reshape(-1, 3).T
+    order = np.lexsort((-np.bincount(net, minlength=nets)[by], at))
+    at, by, code = at[order], by[order], code[order]
+    return [
+        pointers(place >> 32, nets), (place & 0xFFFFFFFF).astype(np.int32), mask, pointers(at, items),
+        (by + (code << 16)).astype(np.uint32), np.searchsorted(place, by * 2**32 + at // 64).astype(np.int32),
+    ]  # fmt: skip

@@ -55,7 +55,17 @@ from qgpu.engines.native_nets import (
     Nets,
 )
 from qgpu.engines.native_plan import Plan
-from qgpu.engines.native_rows import INEXACT, MISSING, NET_MASK, code_of, looked_up, part_of, row_value, settled, sum_of_neurons
+from qgpu.engines.native_rows import (
+    INEXACT,
+    MISSING,
+    NET_MASK,
+    code_of,
+    looked_up,
+    part_of,
+    row_value,
+    settled,
+    sum_of_neurons,
+)
 from qgpu.engines.protocol import Array
 
 TABLE, SELECTIONS, POOL = 1 << 17, 1 << 18, 1 << 19
@@ -73,7 +83,9 @@ class Wave(NamedTuple):
     reading: Array  # uint8 [C]: some of the cell's reads are not zero
     pending: Array  # uint64 [W]: items to evaluate at the next token, whatever changes
     marked: Array  # uint64 [W]
-    blocked: Array  # uint64 [W]: items whose guard leaves nothing to their other inputs
+    blocked: Array  # uint64 [W]: items with a guard that leaves nothing to their other inputs
+    guarded: Array  # int32 [I]: which guard that is, or -1
+    watched: Array  # uint64, as fan_mask: items whose guard it is
     cone_table: Array  # uint8: as of the nets
     piece_table: Array  # int8: as of the nets
     select_table: Array  # int32: selections, -1 where not evaluated yet
@@ -98,8 +110,9 @@ def make_wave(p: Plan, n: Nets) -> Wave:
     f32, u8, u64 = np.float32, np.uint8, np.uint64
     wave = Wave(
         np.maximum(0, -n.lo).astype(u8), np.zeros(2 * cells, np.int32), np.zeros(len(n.item), np.int8),
-        np.ones(cells, f32),
-        np.zeros(len(p.read_dim), f32), np.zeros(cells, u8), np.zeros(words, u64), np.zeros(words, u64), np.zeros(words, u64),
+        np.ones(cells, f32), np.zeros(len(p.read_dim), f32), np.zeros(cells, u8),
+        np.zeros(words, u64), np.zeros(words, u64), np.zeros(words, u64),
+        np.zeros(len(n.item), np.int32), np.zeros(len(n.fan_mask), u64),
         n.cone_table.copy(), n.piece_table.copy(), np.full(n.sizes[2], -1, np.int32),
         np.full(n.sizes[3], np.nan, f32), np.zeros((TABLE, 4), u64),
         np.zeros(SELECTIONS + 1, np.int32), np.zeros(POOL, u8), np.zeros(POOL, f32),
@@ -113,6 +126,8 @@ def make_wave(p: Plan, n: Nets) -> Wave:
 def doubt(w: Wave, n: Nets) -> None:
     """Have everything evaluated at the next token."""
     w.blocked[:] = 0
+    w.watched[:] = 0
+    w.guarded[:] = -1
     w.pending[:] = np.uint64(2**64 - 1)
     w.pending[-1] = np.uint64((1 << len(n.item) % 64) - 1)
 
@@ -183,8 +198,9 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
     """Feed one token. The item at which its values had no codes, or -1: the token is done. -2: at its embedding."""
     code, pending, marked, read, levels, met, partial = w.code, w.pending, w.marked, w.read, w.levels, w.met, w.partial
     cone_table, piece_table, select_table, table = w.cone_table, w.piece_table, w.select_table, w.table
-    fan_ptr, fan_word, fan_mask, blocked, guard = n.fan_ptr, n.fan_word, n.fan_mask, w.blocked, n.guard
-    free_ptr, free_word, free_mask = n.free_ptr, n.free_word, n.free_mask
+    fan_ptr, fan_word, fan_mask = n.fan_ptr, n.fan_word, n.fan_mask
+    guard_ptr, guard, guard_fan = n.guard_ptr, n.guard, n.guard_fan
+    blocked, guarded, watched = w.blocked, w.guarded, w.watched
     items, rest, inputs, neuron_ptr, neurons, put = n.item, n.rest, n.input, n.neuron_ptr, n.neuron, n.put
     lo, span, room, level_of = n.lo, n.span, n.room, n.level_of
     sum_read, sum_val = n.sum_read, n.sum_val
@@ -206,9 +222,7 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
         if code[net] != new:
             code[net] = new
             for e in range(fan_ptr[net], fan_ptr[net + 1]):
-                marked[fan_word[e]] |= fan_mask[e] & ~blocked[fan_word[e]]
-            for e in range(free_ptr[net], free_ptr[net + 1]):
-                marked[free_word[e]] |= free_mask[e]
+                marked[fan_word[e]] |= (fan_mask[e] & ~blocked[fan_word[e]]) | watched[e]
     for word in range(len(marked)):
         while marked[word] != 0:
             bits = marked[word]
@@ -219,10 +233,18 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
             kind = word0 & KIND_MASK
             given = np.int64(0)
             if kind <= PIECE:
-                guarded = guard[at]
-                blocked[word] &= ~lowest
-                if code[guarded & 0xFFFF] == guarded >> 16:
-                    blocked[word] |= lowest
+                by = np.int64(guarded[at])
+                if by < 0 or code[guard[by] & 0xFFFF] != guard[by] >> 16:
+                    if by >= 0:
+                        watched[guard_fan[by]] &= ~lowest
+                        blocked[word] &= ~lowest
+                        guarded[at] = -1
+                    for by in range(guard_ptr[at], guard_ptr[at + 1]):
+                        if code[guard[by] & 0xFFFF] == guard[by] >> 16:
+                            watched[guard_fan[by]] |= lowest
+                            blocked[word] |= lowest
+                            guarded[at] = by
+                            break
             if kind == CONE:
                 place = np.int64(items[at, BASE]) + looked_up(inputs, items[at, FIRST], code)
                 given = np.int64(cone_table[place])
@@ -323,9 +345,7 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
             if code[net] != given:
                 code[net] = given
                 for e in range(fan_ptr[net], fan_ptr[net + 1]):
-                    marked[fan_word[e]] |= fan_mask[e] & ~blocked[fan_word[e]]
-                for e in range(free_ptr[net], free_ptr[net + 1]):
-                    marked[free_word[e]] |= free_mask[e]
+                    marked[fan_word[e]] |= (fan_mask[e] & ~blocked[fan_word[e]]) | watched[e]
     past, past_net = w.past[slot], n.past_net
     for i in range(len(past_net)):
         past[i] = code[past_net[i]]
