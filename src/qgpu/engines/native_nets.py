@@ -41,7 +41,7 @@ HASHED = 0xFFFFFFFF  # BASE of a selection without a table
 class Nets(NamedTuple):
     """N: nets, I: items, C: cells (heads), R: reads (of the plan), P: delayed inputs, T: pieces, D: sums.
 
-    ``item``, uint32 [I, 4], has in its first column the kind and the net that it decides. It reads inputs from quad
+    ``item``, uint32 [I * 4], has in its first column the kind and the net that it decides. It reads inputs from quad
     FIRST on, as long as these are FOLLOWED. The codes of the inputs times their multipliers, added to BASE, are a place
     in a table of the kind. ``rest``, int32 [I, 2], has what is rarely asked for. By kind: CONE: OLD, the dim's net
     before; LIST, the neurons. PIECE: WHICH, the item of its total; LIST. TOTAL: its pieces are the items FIRST to BASE;
@@ -378,7 +378,7 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
     return Nets(
         at, np.array(b.lo, np.int16), np.array(b.span, np.int16), np.array(b.room, np.int16),
         level_of.reshape(-1).astype(i32), (kinds[:, :1] + np.arange(256)).astype(np.float32),
-        embed_net, embed_code, fan_ptr, fan_word, fan_mask, np.array(b.items, np.uint32), np.array(b.rest, i32),
+        embed_net, embed_code, fan_ptr, fan_word, fan_mask, np.array(b.items, np.uint32).reshape(-1), np.array(b.rest, i32),
         np.array(b.inputs, i32), np.array(b.neuron_ptr, i32), np.array(b.neurons, i32), np.array(b.puts, np.float32),
         np.array(b.sizes, np.int64), np.array(item_ptr, i32), b.row_net, b.row_past, write_item, read_item, delayed,
         cone_table, piece_table, guard_ptr, guard, guard_fan,

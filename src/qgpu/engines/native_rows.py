@@ -10,6 +10,7 @@ from qgpu.engines.native_units import SILENT
 
 NET_MASK, FOLLOWED = 0x7FFF, 0x8000  # of an input
 MISSING, INEXACT = 127, -128  # in the table of a piece: not evaluated yet; no whole number
+ONE, TWO, THREE, FOUR = (np.uint64(n) for n in (1, 2, 3, 4))
 GRID = 1024  # sums of multiples of 1 / GRID are exact in any order
 
 
@@ -40,16 +41,16 @@ def code_of(lo, span, room, level_of, levels, met, net, value):  # type: ignore[
 def looked_up(inputs, quad, code):  # type: ignore[no-untyped-def]
     """Codes times multipliers: where in its table something stands. Each quad of inputs says whether another follows,
     so that this is no counted loop: as one it would be vectorised, for four inputs that is slower."""
-    i = 4 * np.int64(quad)
+    i = np.uint64(quad) << np.uint64(2)
     place = np.int64(0)
     while True:
-        a, b, c, d = inputs[i], inputs[i + 1], inputs[i + 2], inputs[i + 3]
+        a, b, c, d = inputs[i], inputs[i + ONE], inputs[i + TWO], inputs[i + THREE]
         place += ((a >> 16) * code[a & NET_MASK] + (b >> 16) * code[b & NET_MASK]) + (
             (c >> 16) * code[c & NET_MASK] + (d >> 16) * code[d & NET_MASK]
         )
         if d & FOLLOWED == 0:
             return place
-        i += 4
+        i += FOUR
 
 
 @compiled

@@ -37,7 +37,6 @@ from qgpu.engines.native_nets import (
     COUNT_MASK,
     FIRST,
     HASHED,
-    HEAD_WORD,
     KEEP,
     KIND_BITS,
     LIST,
@@ -70,6 +69,8 @@ from qgpu.engines.protocol import Array
 
 TABLE, SELECTIONS, POOL = 1 << 17, 1 << 18, 1 << 19
 KIND_MASK = (1 << KIND_BITS) - 1
+# indexes without a sign: one that may be negative is tested at each use
+AT_FIRST, AT_BASE, AT_WHICH = np.uint64(FIRST), np.uint64(BASE), np.uint64(WHICH)
 
 
 class Wave(NamedTuple):
@@ -104,15 +105,15 @@ class Wave(NamedTuple):
 
 
 def make_wave(p: Plan, n: Nets) -> Wave:
-    words, cells = len(n.item) // 64 + 1, len(p.cell_rows)
+    words, cells = len(n.rest) // 64 + 1, len(p.cell_rows)
     met = np.zeros(len(n.levels), np.int32)
     met[n.level_of] = n.span
     f32, u8, u64 = np.float32, np.uint8, np.uint64
     wave = Wave(
-        np.maximum(0, -n.lo).astype(u8), np.zeros(2 * cells, np.int32), np.zeros(len(n.item), np.int8),
+        np.maximum(0, -n.lo).astype(u8), np.zeros(2 * cells, np.int32), np.zeros(len(n.rest), np.int8),
         np.ones(cells, f32), np.zeros(len(p.read_dim), f32), np.zeros(cells, u8),
         np.zeros(words, u64), np.zeros(words, u64), np.zeros(words, u64),
-        np.zeros(len(n.item), np.int32), np.zeros(len(n.fan_mask), u64),
+        np.zeros(len(n.rest), np.int32), np.zeros(len(n.fan_mask), u64),
         n.cone_table.copy(), n.piece_table.copy(), np.full(n.sizes[2], -1, np.int32),
         np.full(n.sizes[3], np.nan, f32), np.zeros((TABLE, 4), u64),
         np.zeros(SELECTIONS + 1, np.int32), np.zeros(POOL, u8), np.zeros(POOL, f32),
@@ -129,7 +130,7 @@ def doubt(w: Wave, n: Nets) -> None:
     w.watched[:] = 0
     w.guarded[:] = -1
     w.pending[:] = np.uint64(2**64 - 1)
-    w.pending[-1] = np.uint64((1 << len(n.item) % 64) - 1)
+    w.pending[-1] = np.uint64((1 << len(n.rest) % 64) - 1)
 
 
 def forget(w: Wave, n: Nets) -> None:
@@ -229,83 +230,84 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
             lowest = bits & (~bits + np.uint64(1))
             marked[word] = bits ^ lowest
             at = np.int64(word * 64 + lowest_bit(bits))
-            word0 = items[at, HEAD_WORD]
+            place_of = np.uint64(at) << np.uint64(2)
+            word0 = items[place_of]
             kind = word0 & KIND_MASK
             given = np.int64(0)
             if kind <= PIECE:
-                by = np.int64(guarded[at])
+                by = np.int64(guarded[np.uint64(at)])
                 if by < 0 or code[guard[by] & 0xFFFF] != guard[by] >> 16:
                     if by >= 0:
                         watched[guard_fan[by]] &= ~lowest
                         blocked[word] &= ~lowest
-                        guarded[at] = -1
-                    for by in range(guard_ptr[at], guard_ptr[at + 1]):
+                        guarded[np.uint64(at)] = -1
+                    for by in range(guard_ptr[np.uint64(at)], guard_ptr[np.uint64(at) + np.uint64(1)]):
                         if code[guard[by] & 0xFFFF] == guard[by] >> 16:
                             watched[guard_fan[by]] |= lowest
                             blocked[word] |= lowest
-                            guarded[at] = by
+                            guarded[np.uint64(at)] = by
                             break
             if kind == CONE:
-                place = np.int64(items[at, BASE]) + looked_up(inputs, items[at, FIRST], code)
-                given = np.int64(cone_table[place])
+                place = np.int64(items[place_of + AT_BASE]) + looked_up(inputs, items[place_of + AT_FIRST], code)
+                given = np.int64(cone_table[np.uint64(place)])
                 if given == UNKNOWN:
-                    number, old = rest[at, LIST], rest[at, OLD]
+                    number, old = rest[np.uint64(at), LIST], rest[np.uint64(at), OLD]
                     y, _ = sum_of_neurons(neurons, put, neuron_ptr[number], neuron_ptr[number + 1], neuron_rows, rptr,
                                           rval, const, row_net, level_of, levels, code)  # fmt: skip
                     value = settled(levels[level_of[old], code[old]], y)
                     given = code_of(lo, span, room, level_of, levels, met, word0 >> NET_SHIFT, value)
                     if given < 0:
                         return at
-                    cone_table[place] = given
+                    cone_table[np.uint64(place)] = given
             elif kind == PIECE:
-                place = np.int64(items[at, BASE]) + looked_up(inputs, items[at, FIRST], code)
-                part = piece_table[place]
+                place = np.int64(items[place_of + AT_BASE]) + looked_up(inputs, items[place_of + AT_FIRST], code)
+                part = piece_table[np.uint64(place)]
                 if part == MISSING:
-                    number = rest[at, LIST]
+                    number = rest[np.uint64(at), LIST]
                     y, exact = sum_of_neurons(neurons, put, neuron_ptr[number], neuron_ptr[number + 1], neuron_rows,
                                               rptr, rval, const, row_net, level_of, levels, code)  # fmt: skip
                     part = part_of(y, exact)
-                    piece_table[place] = part
-                if partial[at] != part or part == INEXACT:
-                    partial[at] = part
-                    total_at = np.int64(items[at, WHICH])
+                    piece_table[np.uint64(place)] = part
+                if partial[np.uint64(at)] != part or part == INEXACT:
+                    partial[np.uint64(at)] = part
+                    total_at = np.int64(items[place_of + AT_WHICH])
                     marked[total_at >> 6] |= np.uint64(1) << np.uint64(total_at & 63)
                 continue
             elif kind == TOTAL or kind == WHOLE:
                 added = np.int64(0)
                 known = kind == TOTAL
-                for piece in range(np.int64(items[at, FIRST]), np.int64(items[at, BASE])):
+                for piece in range(np.int64(items[place_of + AT_FIRST]), np.int64(items[place_of + AT_BASE])):
                     known = known and partial[piece] != INEXACT
                     added += partial[piece]
                 y = F32(added)
                 if not known:
-                    number = rest[at, LIST]
+                    number = rest[np.uint64(at), LIST]
                     y, _ = sum_of_neurons(neurons, put, neuron_ptr[number], neuron_ptr[number + 1], neuron_rows, rptr,
                                           rval, const, row_net, level_of, levels, code)  # fmt: skip
-                old = rest[at, OLD]
+                old = rest[np.uint64(at), OLD]
                 value = settled(levels[level_of[old], code[old]], y)
                 given = code_of(lo, span, room, level_of, levels, met, word0 >> NET_SHIFT, value)
                 if given < 0:
                     return at
             elif kind == SUM:
-                old = rest[at, OLD]
+                old = rest[np.uint64(at), OLD]
                 held = levels[level_of[old], code[old]]
-                value = sum_value(items[at, FIRST], items[at, BASE], sum_read, sum_val, read, held)
+                value = sum_value(items[place_of + AT_FIRST], items[place_of + AT_BASE], sum_read, sum_val, read, held)
                 given = code_of(lo, span, room, level_of, levels, met, word0 >> NET_SHIFT, value)
                 if given < 0:
                     return at
             elif kind == SELECT:
-                which = np.int64(items[at, WHICH])
-                if items[at, BASE] != HASHED:
-                    place = np.int64(items[at, BASE]) + looked_up(inputs, items[at, FIRST], code)
-                    selection = select_table[place]
+                which = np.int64(items[place_of + AT_WHICH])
+                if items[place_of + AT_BASE] != HASHED:
+                    place = np.int64(items[place_of + AT_BASE]) + looked_up(inputs, items[place_of + AT_FIRST], code)
+                    selection = select_table[np.uint64(place)]
                     if selection < 0:
                         selection = np.int32(evaluate_selection(p, n, w, m, which))
-                        select_table[place] = selection
+                        select_table[np.uint64(place)] = selection
                 else:
                     owner = np.uint64(which + 1)
-                    first, count = 4 * np.int64(items[at, FIRST]), np.int64(word0 >> KIND_BITS) & COUNT_MASK
-                    key0, key1 = key_of(inputs, first, count, rest[at, OLD], code)
+                    first, count = 4 * np.int64(items[place_of + AT_FIRST]), np.int64(word0 >> KIND_BITS) & COUNT_MASK
+                    key0, key1 = key_of(inputs, first, count, rest[np.uint64(at), OLD], code)
                     entry = find(table, key0, key1, owner)
                     if entry < 0:
                         entry = -1 - entry
@@ -319,17 +321,17 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
                     marked[other >> 6] |= np.uint64(1) << np.uint64(other & 63)
                 continue
             elif kind == WRITE:
-                which = np.int64(items[at, WHICH])
+                which = np.int64(items[place_of + AT_WHICH])
                 if w.keep[which] != 1 or selected[2 * which] != 0:
                     changed = write_cell(p, n, k, w, m, which, slot)
                     if changed or delayed[which]:
                         pending[word] |= lowest
                 continue
             elif kind == READ:
-                read_cell(p, n, w, m, np.int64(items[at, WHICH]))
+                read_cell(p, n, w, m, np.int64(items[place_of + AT_WHICH]))
                 continue
             elif kind == KEEP:
-                which = np.int64(items[at, WHICH])
+                which = np.int64(items[place_of + AT_WHICH])
                 row = p.cell_rows[which, 4]
                 pre = row_value(rptr, rval, const, row_net, level_of, levels, code, row)
                 keep = F32(exp(-p.cell_decay[which, 0] * softplus(rounded(pre, True) + p.cell_decay[which, 1])))
@@ -341,10 +343,10 @@ def wave(p, n, k, w, m, token):  # type: ignore[no-untyped-def]
             else:
                 find_answer(p, n, w, m)
                 continue
-            net = np.int64(word0 >> NET_SHIFT)
+            net = np.uint64(word0 >> NET_SHIFT)
             if code[net] != given:
                 code[net] = given
-                for e in range(fan_ptr[net], fan_ptr[net + 1]):
+                for e in range(fan_ptr[net], fan_ptr[net + np.uint64(1)]):
                     marked[fan_word[e]] |= (fan_mask[e] & ~blocked[fan_word[e]]) | watched[e]
     past, past_net = w.past[slot], n.past_net
     for i in range(len(past_net)):
