@@ -37,8 +37,9 @@ EVAL = [sys.executable, "-c", "from qgpu.cli import main; main()", "eval", "[1,2
 PEAK = """
 import resource
 from qgpu.driver.bare import bare
+from qgpu.cuda.cache import cache_directory
 from qgpu.engines.native import NativeEngine
-NativeEngine(bare()[0]).feed([0] * 10)
+NativeEngine(bare()[0], folder=cache_directory() / "native").feed([0] * 10)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 Trace = tuple[list[int], list[int], int]  # prompt, tokens, lane instructions

@@ -1,10 +1,11 @@
-"""Whether a network has the form of a netlist: RMSNorm is one number, and keys and queries are of one token."""
+"""Whether a network has the form of a netlist (RMSNorm is one number, keys and queries are of one token), and the
+form in which the netlist has its readers."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from qgpu.engines.native_plan import Plan
+from qgpu.engines.native_plan import Plan, pointers
 from qgpu.engines.protocol import Array
 from qgpu.foundry.network import Network
 
@@ -35,3 +36,18 @@ def eligible(p: Plan, lo: Array, hi: Array) -> bool:
         and np.max(hi - lo) <= 200
         and np.all(p.rows.rptr[rates] == p.rows.rptr[rates + 1])
     )
+
+
+def readers(fans: list[tuple[int, int]], nets: int, guards: list[tuple[int, int, int]], items: int) -> list[Array]:
+    """Readers by net, as words of a bit mask over items; guards by item, those that most items read first."""
+    net, item = np.unique(np.array(fans, np.int64).reshape(-1, 2), axis=0).T
+    place, inverse = np.unique(net * 2**32 + item // 64, return_inverse=True)
+    mask = np.zeros(len(place), np.uint64)
+    np.bitwise_or.at(mask, inverse.reshape(-1), np.uint64(1) << (item % 64).astype(np.uint64))
+    at, by, code = np.array(guards, np.int64).reshape(-1, 3).T
+    order = np.lexsort((-np.bincount(net, minlength=nets)[by], at))
+    at, by, code = at[order], by[order], code[order]
+    return [
+        pointers(place >> 32, nets), (place & 0xFFFFFFFF).astype(np.int32), mask, pointers(at, items),
+        (by + (code << 16)).astype(np.uint32), np.searchsorted(place, by * 2**32 + at // 64).astype(np.int32),
+    ]  # fmt: skip

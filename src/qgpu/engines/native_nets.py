@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from qgpu.engines.native_cones import Forms, Piece, cone_of
-from qgpu.engines.native_form import eligible
-from qgpu.engines.native_plan import PARTS, Plan, pointers
+from qgpu.engines.native_form import eligible, readers
+from qgpu.engines.native_plan import PARTS, Plan
 from qgpu.engines.native_rows import FOLLOWED, INEXACT, MISSING
 from qgpu.engines.native_values import make_values
 from qgpu.engines.protocol import Array
@@ -368,7 +368,7 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
         return None
     cone_table = b.finish_cones()
     piece_table, guards = b.finish_pieces(cone_table)
-    fan_ptr, fan_word, fan_mask, guard_ptr, guard, guard_fan = _fans(b.fans, len(b.lo), guards, len(b.items))
+    fan_ptr, fan_word, fan_mask, guard_ptr, guard, guard_fan = readers(b.fans, len(b.lo), guards, len(b.items))
     own = np.where(b.roomy, np.arange(len(b.lo)), -1)
     kinds, level_of = np.unique(np.column_stack([b.lo, b.span, own]), axis=0, return_inverse=True)
     to_item = [entry for read in range(len(p.read_dim)) for entry in to.get(read, [])]
@@ -378,8 +378,9 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
     return Nets(
         at, np.array(b.lo, np.int16), np.array(b.span, np.int16), np.array(b.room, np.int16),
         level_of.reshape(-1).astype(i32), (kinds[:, :1] + np.arange(256)).astype(np.float32),
-        embed_net, embed_code, fan_ptr, fan_word, fan_mask, np.array(b.items, np.uint32).reshape(-1), np.array(b.rest, i32),
-        np.array(b.inputs, i32), np.array(b.neuron_ptr, i32), np.array(b.neurons, i32), np.array(b.puts, np.float32),
+        embed_net, embed_code, fan_ptr, fan_word, fan_mask, np.array(b.items, np.uint32).reshape(-1),
+        np.array(b.rest, i32), np.array(b.inputs, i32), np.array(b.neuron_ptr, i32), np.array(b.neurons, i32),
+        np.array(b.puts, np.float32),
         np.array(b.sizes, np.int64), np.array(item_ptr, i32), b.row_net, b.row_past, write_item, read_item, delayed,
         cone_table, piece_table, guard_ptr, guard, guard_fan,
         np.array(plain_ptr, i32), np.array(plain, i32).reshape(-1, 3), np.array(other_ptr, i32),
@@ -387,18 +388,3 @@ def make_nets(p: Plan, lo: Array, hi: Array) -> Nets | None:
         np.array(sum_dim, i32), np.array(sum_item, i32), np.array(sum_layer, i32), np.array(sum_read, i32),
         np.array(sum_val, np.float32), to_ptr.astype(i32), np.array(to_item, i32), head_net.astype(i32),
     )  # fmt: skip
-
-
-def _fans(fans: list[tuple[int, int]], nets: int, guards: list[tuple[int, int, int]], items: int) -> list[Array]:
-    """Readers by net, as words of a bit mask over items; guards by item, those that most items read first."""
-    net, item = np.unique(np.array(fans, np.int64).reshape(-1, 2), axis=0).T
-    place, inverse = np.unique(net * 2**32 + item // 64, return_inverse=True)
-    mask = np.zeros(len(place), np.uint64)
-    np.bitwise_or.at(mask, inverse.reshape(-1), np.uint64(1) << (item % 64).astype(np.uint64))
-    at, by, code = np.array(guards, np.int64).reshape(-1, 3).T
-    order = np.lexsort((-np.bincount(net, minlength=nets)[by], at))
-    at, by, code = at[order], by[order], code[order]
-    return [
-        pointers(place >> 32, nets), (place & 0xFFFFFFFF).astype(np.int32), mask, pointers(at, items),
-        (by + (code << 16)).astype(np.uint32), np.searchsorted(place, by * 2**32 + at // 64).astype(np.int32),
-    ]  # fmt: skip

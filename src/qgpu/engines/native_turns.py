@@ -80,7 +80,8 @@ def _make_leave(sources: str):  # type: ignore[no-untyped-def]
         for d in range(n.sum_layer[layers - 1], n.sum_layer[layers]):
             at = n.sum_item[d]
             held = levels[level_of[n.rest[at, OLD]], code[n.rest[at, OLD]]]
-            m.y[n.sum_dim[d]] = sum_value(n.item[4 * at + FIRST], n.item[4 * at + BASE], n.sum_read, n.sum_val, w.read, held)
+            first, last = n.item[4 * at + FIRST], n.item[4 * at + BASE]
+            m.y[n.sum_dim[d]] = sum_value(first, last, n.sum_read, n.sum_val, w.read, held)
         for d in range(n.sum_layer[layers - 1], n.sum_layer[layers]):
             m.x[n.sum_dim[d]] = m.y[n.sum_dim[d]]
             m.y[n.sum_dim[d]] = 0
