@@ -17,6 +17,7 @@ from tests.isa.random_programs import launch as random_launch
 from tests.isa.test_traps import DEADLOCKS, TRAPS, cleaned, trap
 from tests.machine.harness import block
 
+from qgpu.cuda.cache import cache_directory
 from qgpu.driver import bare
 from qgpu.engines.native import NativeEngine
 from qgpu.isa import subset, tokens
@@ -32,7 +33,8 @@ READ_LIMIT = 6
 
 @cache
 def engine(dtype: str) -> NativeEngine:
-    return NativeEngine(bare.bare()[0], dtype)
+    cache = cache_directory()
+    return NativeEngine(bare.bare()[0], dtype, folder=None if cache is None else cache / "native")
 
 
 def agree(request: Launch, dtype: str, limit: int = 20_000, expect: str = "HALT") -> tuple[list[int], Interpreter]:
