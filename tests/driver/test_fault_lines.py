@@ -10,6 +10,7 @@ import pytest
 
 import qgpu
 from qgpu.driver.recording import record
+from qgpu.isa import encoding
 from qgpu.isa.assembly import assemble, disassemble
 from qgpu.trace.files import load, save
 
@@ -38,6 +39,7 @@ __global__ void k(const int *a, int *b, int which) {
     __trap();
 }
 """
+BARRIER = encoding.CHOICES["branch"].index("bar")
 HELP = str(Path("deep", "help er.cuh"))
 WANTED = [(HELP, 4), ("k.cu", 6), ("k.cu", 9), (HELP, 7), ("k.cu", 11), ("k.cu", 14)]
 ONE_BLOCK = """__global__ void k(const int *a, int *b, int n) {
@@ -112,6 +114,38 @@ def test_only_what_lies_beside_the_kernel_is_shown(folder: Path) -> None:
     with qgpu.Device("interpreter") as device:
         launch = device.module("inner/k.cu").kernel("k")[1, 1](device.zeros(1, np.int32))
     assert set(launch.sources) == {str(Path("inner", "k.cu"))}
+
+
+def test_the_listing_says_where_too(folder: Path) -> None:
+    for which, (file, line) in enumerate(WANTED):
+        last = str(fault("k.cu", which).launch.trace).splitlines()[-1]
+        assert f"{file}:{line}  thread " in last, last
+
+
+COOPERATIVE = """#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void k(int* out) {
+  int i = threadIdx.x;
+  out[i] = i;
+  if (i < 4)
+    cg::this_thread_block().sync();
+  out[i] = 2;
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["ziglang", "nvrtc"])
+def test_lines_of_our_own_headers_are_the_users_calls(folder: Path, compiler: str) -> None:
+    from qgpu.conformance.levels import available
+    from qgpu.cuda.pipeline import compile_file
+
+    if compiler == "nvrtc" and available("nvrtc"):
+        pytest.skip("NVRTC is not installed")
+    (folder / "c.cu").write_text(COOPERATIVE)
+    compiled = compile_file(folder / "c.cu", "k", compiler)
+    spots = [block.spot() for block in compiled.program.blocks if block.fields.get("branch") == BARRIER]
+    assert [spot.line for spot in spots] == [7]
+    assert {spot.file for block in compiled.program.blocks for spot in (block.spot(), *block.ports.values())} == {""}
 
 
 def test_sanitizer_reports_name_the_access(folder: Path) -> None:

@@ -268,7 +268,7 @@ def test_an_engine_that_says_nothing_ends():
 
 
 def test_engines_and_types_that_are_not_there():
-    with pytest.raises(LaunchError, match="there is no engine 'cuda'; there are: native, transformers, interpreter"):
+    with pytest.raises(LaunchError, match="there is no engine 'cuda'; there are: native, transformers, verified, interpreter"):
         Device("cuda")
     with pytest.raises(LaunchError, match="dtype 'float32': the interpreter engine works on integers"):
         Device("interpreter", "float32")

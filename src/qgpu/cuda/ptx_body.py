@@ -4,8 +4,10 @@ Names are resolved here. Registers and labels declared in a nested scope get the
 inline assembly that is expanded twice does not clash with itself.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from qgpu.cuda.ptx import (
     SPECIAL_REGISTERS,
@@ -33,6 +35,7 @@ from qgpu.cuda.ptx import (
 from qgpu.cuda.ptx_cursor import MAXIMUM_DEPTH, Cursor
 
 MAXIMUM_MODIFIERS = 20
+_OWN = str(Path(__file__).parent) + os.sep
 BRANCHES = frozenset({"bra", "brx"})
 _SPACES = frozenset({".global", ".const", ".shared", ".local", ".param"})
 
@@ -62,8 +65,9 @@ class Body:
         self.variables: list[Variable] = []
         self.scope = _Scope(0, None, dict(registers), {}, set())
         self.scopes = 1
-        self.location: tuple[int, int] | None = None
-        self.found: list[tuple[Statement, _Scope, tuple[int, int] | None]] = []
+        self.location: tuple[int, int, int] | None = None  # file, line, and the line of the .loc
+        self.inlined: dict[int, tuple[int, int]] = {}
+        self.found: list[tuple[Statement, _Scope, tuple[int, int, int] | None]] = []
 
     def parse(self) -> None:
         """Reads from the opening brace to the matching closing one."""
@@ -87,12 +91,21 @@ class Body:
             elif not cursor.take(";"):
                 cursor.fail("an instruction, a label or '}'")
 
-    def finish(self, files: Mapping[int, str], sources: Mapping[str, Sequence[str]]) -> tuple[Statement, ...]:
-        """The statements, with labels resolved and source lines named. Raises PtxError at an unknown label."""
+    def finish(self, files: Mapping[int, str], sources: Mapping[str, Sequence[str]],
+               callers: Mapping[int, Sequence[tuple[str, int]]]) -> tuple[Statement, ...]:  # fmt: skip
+        """The statements, with labels resolved and source lines named. Raises PtxError at an unknown label.
 
-        def line_of(number: int, line: int) -> SourceLine:
-            lines = sources.get(files[number], ())
-            return SourceLine(files[number], line, lines[line - 1].strip() if line <= len(lines) else "")
+        callers: by the line of a ``.loc``, where its function has been inlined, the innermost call first. A line of our
+        own headers stands for that of the user's call.
+        """
+
+        def line_of(number: int, line: int, at: int) -> SourceLine | None:
+            sites = [(files[number], line), *callers.get(at, ()), *self._inlined_at(at, files)]
+            found = next(((file, line) for file, line in sites if not file.startswith(_OWN)), None)
+            if found is None:
+                return None
+            lines = sources.get(found[0], ())
+            return SourceLine(*found, lines[found[1] - 1].strip() if found[1] <= len(lines) else "")
 
         statements: list[Statement] = []
         for statement, scope, location in self.found:
@@ -159,11 +172,18 @@ class Body:
         """``.loc file line column``, perhaps with more after it. Line 0 means "no line of its own": keep the last."""
         cursor = self.cursor
         line = cursor.token.line
-        location = (cursor.integer("a file number"), cursor.integer("a line"))
+        location = (cursor.integer("a file number"), cursor.integer("a line"), line)
         if location[1]:
             self.location = location
         while cursor.token.line == line and not cursor.at_kind("end"):
-            cursor.next()
+            if cursor.take("inlined_at"):
+                self.inlined[line] = (cursor.integer("a file number"), cursor.integer("a line"))
+            else:
+                cursor.next()
+
+    def _inlined_at(self, at: int, files: Mapping[int, str]) -> list[tuple[str, int]]:
+        number, line = self.inlined.get(at, (0, 0))
+        return [(files[number], line)] if number in files else []
 
     # ---- Statements ----
 

@@ -4,6 +4,8 @@ It accepts what clang, nvcc and NVRTC write, debug sections and pragmas included
 line and what was expected at the first thing that is no PTX. Function bodies are `ptx_body`'s.
 """
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 
 from qgpu.cuda.ptx import (
@@ -27,19 +29,34 @@ LIMITS = frozenset(
 MAXIMUM_BYTES = 1 << 32
 MAXIMUM_ALIGNMENT = 1 << 16
 
+_CALL = re.compile(r"@\[ (.+?):([0-9]{1,9}):[0-9]+ ")
+
 
 def parse_ptx(text: str, file: str, sources: Mapping[str, str] | None = None) -> Module:
     """The syntax tree of a PTX file; ``file`` is its name in messages. Raises PtxError.
 
     sources: texts of the user's files by name, for messages that show a line of them.
     """
-    lines = {name.removeprefix("./"): source.splitlines() for name, source in (sources or {}).items()}
-    return _Parser(Cursor(tokens_of(text, file), file), lines).module()
+    lines = {os.path.normpath(name): source.splitlines() for name, source in (sources or {}).items()}
+    return _Parser(Cursor(tokens_of(text, file), file), lines, _callers(text)).module()
+
+
+def _callers(text: str) -> dict[int, list[tuple[str, int]]]:
+    """By the line of a ``.loc`` what clang says behind it of the calls that its function was inlined for, the innermost
+    first: `// ./math.cuh:2:10 @[ kernel.cu:4:11 ]`. PTX itself has no way to say so before version 7.2."""
+    found = {}
+    if "@[ " in text:
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.lstrip().startswith(".loc") and (calls := _CALL.findall(line)):
+                found[number] = [(os.path.normpath(file), int(at)) for file, at in calls]
+    return found
 
 
 class _Parser:
-    def __init__(self, cursor: Cursor, sources: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, cursor: Cursor, sources: Mapping[str, Sequence[str]],
+                 callers: Mapping[int, Sequence[tuple[str, int]]]) -> None:  # fmt: skip
         self.cursor = cursor
+        self.callers = callers
         self.sources = sources
         # .file may follow the code that names it, so lines are resolved after the last token.
         self.files: dict[int, str] = {}
@@ -77,7 +94,7 @@ class _Parser:
                 self._declaration()
         functions = []
         for function, body in self.bodies:
-            statements = body.finish(self.files, self.sources)
+            statements = body.finish(self.files, self.sources, self.callers)
             functions.append(
                 Function(
                     function.name, function.entry, function.parameters, function.returns, tuple(body.variables),
@@ -97,7 +114,7 @@ class _Parser:
     def _file(self) -> None:
         number = self.cursor.integer("a file number")
         name = self.cursor.expect_kind("string", "a file name in quotes").text[1:-1]
-        self.files[number] = name.removeprefix("./")
+        self.files[number] = os.path.normpath(name)
         while self.cursor.take(","):  # time stamp and size
             self.cursor.integer("a number")
 

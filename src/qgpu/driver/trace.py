@@ -216,6 +216,13 @@ class Reader:
         found = (place for place in self.places if place.address <= address < place.address + place.nbytes)
         return next(found, None)
 
+    def _fault(self, record: Record) -> str:
+        blocks, cause = self.launch.program.blocks, record.fields[0]
+        port = tokens.CAUSES[cause].split(" ")[0] if cause < len(tokens.CAUSES) else ""
+        where = blocks[record.block].spot(port).under(self.file) if record.block < len(blocks) else ""
+        by = thread_of(self.launch.cta, record.quad, record.fields[1] % tokens.LANES)
+        return f"{where}{'  ' if where else ''}thread {coordinates(by, self.launch.cta)}"
+
     def _mask(self, record: Record) -> str:
         quad, (lanes, _) = record.fields[0], tokens.MASK_PAIRS[record.fields[1]]
         active = Record(0, "", (), (), quad, 0, tuple(i for i in range(4) if lanes >> i & 1))
@@ -242,6 +249,7 @@ _MEANINGS: Mapping[str, Callable[[Reader, Record], str]] = {
     "CTA": Reader._cta,
     "BAR": Reader._barrier,
     "HALT": Reader._halt,
+    "FAULT": Reader._fault,
 }
 
 
