@@ -400,8 +400,15 @@ def test_a_real_process_prints_one_line_and_no_progress():
     assert (result.stdout, result.stderr, result.returncode) == ("42\n", "", 0)
     result = process("eval", "2 *", *INTERPRETER)
     assert (result.stdout, result.returncode) == ("", 2)
-    message = "error: the expression ends where a number, a vector [...] or a parenthesis is expected"
+    message = "error: the expression ends where a number, a vector [...], a function or a parenthesis is expected"
     assert result.stderr == f"{message}\n  2 *\n     ^\n"
+
+
+def hears_ctrl_c():
+    """For a process to start with: whoever runs these tests may ignore Ctrl-C."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_usage_errors_end_with_2():
@@ -417,7 +424,7 @@ def test_interrupt_ends_with_130(write):
     path = write("loop.cu", LOOP)
     command = ["run", str(path), "zeros:1", "--max-tokens", "1000000000", *INTERPRETER]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    child = subprocess.Popen([sys.executable, "-m", "qgpu", *command], **pipes)
+    child = subprocess.Popen([sys.executable, "-m", "qgpu", *command], preexec_fn=hears_ctrl_c, **pipes)
     try:
         with pytest.raises(subprocess.TimeoutExpired):
             child.wait(timeout=3)
@@ -432,7 +439,9 @@ def test_interrupt_ends_with_130(write):
 def test_an_interrupt_while_python_loads_ends_the_process():
     """Without a traceback, that is: by the signal itself until the commands can answer it."""
     code = (
-        "import signal, qgpu.__main__ as entry\n"
+        "import signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import qgpu.__main__ as entry\n"
         "print(signal.getsignal(signal.SIGINT) is signal.SIG_DFL)\n"
         "entry.run = lambda: print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)\n"
         "entry.main()"

@@ -162,7 +162,7 @@ def test_doctor_says_what_works():
     document = json.loads(qgpu("doctor", "--json")[1])
     found = {(finding["area"], finding["name"]): finding for finding in document["findings"]}
     assert document["works"] and found["packages", "numpy"]["state"] == found["compilers", "ziglang"]["state"] == "ok"
-    assert {name for area, name in found if area == "engines"} == {"native", "transformers", "interpreter"}
+    assert {name for area, name in found if area == "engines"} == {"native", "transformers", "verified", "interpreter"}
 
 
 def test_doctor_says_what_to_do(monkeypatch, tmp_path):

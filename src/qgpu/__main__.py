@@ -5,7 +5,9 @@ Ctrl-C while Python still loads ends the process at once, without a traceback; f
 
 import signal
 
-if __name__ == "__main__" or signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+# where Ctrl-C is to be ignored (a shell's background jobs), it stays so
+_ANSWERED = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if _ANSWERED:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from qgpu.cli import main as run  # noqa: E402
@@ -13,7 +15,8 @@ from qgpu.cli import main as run  # noqa: E402
 
 def main() -> None:
     """Run the command that the process's arguments spell."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if _ANSWERED:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     run()
 
 

@@ -198,7 +198,7 @@ def test_ptx_of_another_compiler(path):
 def test_blocks_say_only_what_the_circuits_implement(name):
     for block in kernel(name).program.blocks:
         assert subset.faults(dict(block.fields)) == []
-        assert block.line > 0
+        assert block.line > 0 or not block.instructions  # what the compiler adds has no line of its own
 
 
 def test_dot_of_three_takes_few_tokens():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -104,21 +104,28 @@ def test_a_worker_that_dies_is_told():
         bad.run([None])
 
 
+ENDLESS = (
+    "import qgpu\nwith qgpu.Device('interpreter') as d:\n"
+    f"    k = d.kernel({SOURCE!r}, 'forever')\n    print('ready', flush=True)\n"
+    "    d.launch_many([k[1, 1].bound(d.zeros(1)) for _ in range(2)], max_tokens=10**9)\n"
+)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
-def test_ctrl_c_ends_the_workers():
-    script = (
-        "import qgpu\nwith qgpu.Device('interpreter') as d:\n"
-        f"    k = d.kernel({SOURCE!r}, 'forever')\n    print('ready', flush=True)\n"
-        "    d.launch_many([k[1, 1].bound(d.zeros(1)) for _ in range(2)], max_tokens=10**9)\n"
-    )
+@pytest.mark.parametrize("after", [0, 0.02, 1])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_workers_end_with_their_caller(how, after):
+    """At Ctrl-C, at whatever moment, and even if the caller has no chance to say so."""
     child = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
-    assert child.stdout.readline() == b"ready\n"
-    time.sleep(1)
-    os.kill(child.pid, signal.SIGINT)
-    killer = threading.Timer(60, child.kill)
-    killer.start()
-    _, error = child.communicate()  # the workers hold the pipe of errors as well: it ends with the last of them
-    killer.cancel()
-    assert child.returncode != -signal.SIGKILL and b"KeyboardInterrupt" in error
+        [sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    try:
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(after)
+        os.kill(child.pid, how)
+        _, error = child.communicate(timeout=60)  # the workers hold the pipe of errors too: it ends with the last one
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    assert how == signal.SIGKILL or b"KeyboardInterrupt" in error

@@ -23,6 +23,7 @@ from qgpu.driver.runners import Array, open_runner
 from qgpu.errors import LaunchError, QgpuError
 from qgpu.isa import program
 
+CHUNK = 512  # tokens between looks at whether the caller still lives
 _SERVE = "from qgpu.driver.parallel import serve; serve()"
 
 
@@ -63,8 +64,14 @@ class Workers:
     def __init__(self, engine: str, dtype: str | None, count: int) -> None:
         self.count = count
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        command = [sys.executable, "-c", _SERVE, engine, dtype or ""]
-        self._processes = [subprocess.Popen(command, **pipes) for _ in range(count)]  # type: ignore[call-overload]
+        command = [sys.executable, "-c", _SERVE, engine, dtype or "", str(os.getpid())]
+        self._processes: list[subprocess.Popen[bytes]] = []
+        try:
+            while len(self._processes) < count:
+                self._processes.append(subprocess.Popen(command, **pipes))  # type: ignore[call-overload]
+        except BaseException:  # Ctrl-C among them
+            self.close()
+            raise
 
     def run(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Run all jobs, each by the next worker that is free. QgpuError if a worker cannot open its engine or dies; the
@@ -121,7 +128,7 @@ def serve() -> None:
     """A worker's life: jobs until the input ends."""
     jobs, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # whatever else is printed is no answer
-    engine, dtype = sys.argv[1:3]
+    engine, dtype, parent = sys.argv[1:4]
     try:
         runner = open_runner(engine, dtype or None)
     except QgpuError as error:
@@ -137,7 +144,14 @@ def serve() -> None:
         try:
             runner.reset()
             runner.feed(program.prompt(job.launch))
-            written = runner.generate(job.max_tokens, STOPS)
+            written: list[int] = []
+            while len(written) < job.max_tokens and not (written and written[-1] in STOPS):
+                if os.getppid() != int(parent):  # nobody waits for an answer any more
+                    return
+                step = runner.generate(min(CHUNK, job.max_tokens - len(written)), STOPS)
+                written += step
+                if not step:
+                    break
         except KeyboardInterrupt:
             return
         except QgpuError as error:
